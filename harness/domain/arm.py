@@ -1,0 +1,56 @@
+"""Arms: ways of running, identified by everything that makes them what they are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from harness.domain.build import Build
+from harness.domain.canonical import digest, id_part
+from harness.domain.flags import Flags
+from harness.domain.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Build + model + flags + environment.
+
+    Attributes:
+        build: The build.
+        model: The model.
+        flags: The complete set of flags, every one explicit.
+        environment: Sorted pairs of environment variables given to the engine.
+        shown: Names of the flags that the label shows; no part of the identity.
+    """
+
+    build: Build
+    model: Model
+    flags: Flags
+    environment: tuple[tuple[str, str], ...] = ()
+    shown: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def identity(self) -> str:
+        """Hash of *all* declared parts. Computed from the types: a field added to them is a part of it at once."""
+        parts = asdict(self)
+        del parts["shown"]
+        return digest(parts)
+
+    @property
+    def label(self) -> str:
+        """Readable name inside a case id, e.g. ``ik+fa=1+rtr=0``."""
+        values = self.flags.as_dict()
+        flags = [f"{id_part(name)}={id_part(str(values[name]))}" for name in sorted(self.shown) if name in values]
+        return "+".join([id_part(self.build.name), *flags])
+
+    def factors_differing(self, other: Arm) -> tuple[str, ...]:
+        """What differs between two arms: ``build``, ``model``, ``environment`` and flag names, in that order."""
+        factors = [
+            name
+            for name, mine, theirs in (
+                ("build", self.build, other.build),
+                ("model", self.model, other.model),
+                ("environment", self.environment, other.environment),
+            )
+            if mine != theirs
+        ]
+        return (*factors, *self.flags.differing(other.flags))

@@ -1,0 +1,30 @@
+"""Canonical JSON and the hashes made of it: one way to turn a value into an identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+_NOT_ID = re.compile(r"[^a-z0-9._=+-]+")
+_HASH_CHARS = 16
+
+
+def canonical_json(value: Any) -> str:
+    """JSON that is equal exactly when the values are: sorted keys, no spaces, no NaN.
+
+    Raises:
+        ValueError: If the value holds NaN or an infinity.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """A short stable hash (16 hexadecimal digits, 64 bits) of a JSON value."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:_HASH_CHARS]
+
+
+def id_part(text: str) -> str:
+    """Fold a text into the alphabet of case ids, ``[a-z0-9._=+-]``; other runs become one dash."""
+    return _NOT_ID.sub("-", text.lower()).strip("-") or "-"

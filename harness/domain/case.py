@@ -1,0 +1,126 @@
+"""Cases: one question about one or two arms, with its check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from harness.domain.arm import Arm
+from harness.domain.canonical import digest, id_part
+from harness.domain.node import NodeClass
+from harness.domain.words import Kind
+from harness.domain.workload import OutputProfile, Workload
+
+ARM_SEPARATOR = ".."
+
+
+class Expectation(StrEnum):
+    """What a contrast's check wants to see."""
+
+    NO_REGRESSION = "no_regression"
+    IMPROVED = "improved"
+    REPORT = "report"
+    """Any decided verdict passes: the contrast informs, it does not gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCheck:
+    """An absolute threshold on one arm's speed. ``None``: the speed is measured and shown, no threshold."""
+
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastCheck:
+    """Two arms that differ in one declared factor: baseline first, candidate second.
+
+    Attributes:
+        name: The contrast's name in the matrix.
+        factor: ``build``, ``model``, ``environment`` or a flag's name.
+        expect: What the check wants.
+    """
+
+    name: str
+    factor: str
+    expect: Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class PitfallCheck:
+    """A contrast known to be bad under a condition: the candidate is expected to be slower.
+
+    Attributes:
+        name: The pitfall's name.
+        factor: As in a contrast.
+        source: Where it was reported.
+        instead: What to use in its place.
+    """
+
+    name: str
+    factor: str
+    source: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """The outputs of two arms must be equivalent."""
+
+    name: str
+    factor: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCheck:
+    """Peak resident memory of an engine process must stay under a limit."""
+
+    max_rss_mib: float
+
+
+Check: TypeAlias = FloorCheck | ContrastCheck | PitfallCheck | OutputCheck | MemoryCheck
+
+PEAK = "peak"
+"""The workload word of memory cases: the peak over everything the process did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Arms + workload + node class + check. The unit that gets a verdict.
+
+    Attributes:
+        kind: What is asked.
+        arms: One arm, or baseline and candidate.
+        workload: A timed workload, a profile of prompts, or ``None`` for the peak over everything.
+        node_class: Where it is asked.
+        check: What has to hold.
+    """
+
+    kind: Kind
+    arms: tuple[Arm, ...]
+    workload: Workload | OutputProfile | None
+    node_class: NodeClass
+    check: Check
+
+    @property
+    def workload_name(self) -> str:
+        """The workload's word in ids and tables."""
+        return self.workload.name if self.workload else PEAK
+
+    @property
+    def id(self) -> str:
+        """Readable stable id ``kind/model/arm[..arm]/workload@class``; no hosts, dates or paths."""
+        models = ARM_SEPARATOR.join(dict.fromkeys(id_part(arm.model.name) for arm in self.arms))
+        arms = ARM_SEPARATOR.join(arm.label for arm in self.arms)
+        return f"{self.kind}/{models}/{arms}/{id_part(self.workload_name)}@{id_part(self.node_class.name)}"
+
+    @property
+    def key(self) -> str:
+        """Hash of everything declared that decides the measurement: equal keys may be compared through time."""
+        workload = self.workload
+        load = (
+            [workload.n_prompt, workload.n_gen, workload.n_depth]
+            if isinstance(workload, Workload)
+            else [self.workload_name]
+        )
+        return digest([self.kind, [arm.identity for arm in self.arms], load, self.node_class.name])

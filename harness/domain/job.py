@@ -1,0 +1,93 @@
+"""Jobs: arms and workloads that share one lease, and the plan of their process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.domain.arm import Arm
+from harness.domain.canonical import digest
+from harness.domain.measurement import Step
+from harness.domain.node import NodeClass
+from harness.domain.workload import OutputProfile, Workload
+
+_PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
+"""ABBA, then BAAB: linear drift cancels inside each quad of two pairs and the two quads cancel each other's order."""
+
+BURN_IN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """How often things are repeated.
+
+    Attributes:
+        warmup: First repetitions of a process that are discarded.
+        repetitions: Repetitions that are kept.
+        burn_in: Processes per arm that are run first and not scored.
+        blocks: Process starts per arm that are scored.
+        timeout_s: Limit of one engine process, seconds.
+    """
+
+    warmup: int = 4
+    repetitions: int = 3
+    burn_in: int = 1
+    blocks: int = 4
+    timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One lease of a slot: one node, one time window.
+
+    Attributes:
+        arms: One arm, or baseline and candidate.
+        workloads: All measured by every process start of an arm: the model is loaded once for them.
+        outputs: Prompts that the burn-in process of each arm answers; ``None``: no output check.
+        node_class: Where it may run.
+        design: How often things are repeated.
+        cases: Ids of the cases that it answers.
+    """
+
+    arms: tuple[Arm, ...]
+    workloads: tuple[Workload, ...]
+    outputs: OutputProfile | None
+    node_class: NodeClass
+    design: Design
+    cases: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """Stable id: equal arms, workloads, class and design give an equal id."""
+        return "job-" + digest(
+            [
+                [arm.identity for arm in self.arms],
+                [workload.name for workload in self.workloads],
+                self.outputs.name if self.outputs else "",
+                self.node_class.name,
+            ]
+        )
+
+    def schedule(self) -> Iterator[Step]:
+        """The process starts in order: burn-in of every arm, then block after block."""
+        for _ in range(self.design.burn_in if self.workloads else 1):
+            for arm in range(len(self.arms)):
+                yield Step(arm, BURN_IN, outputs=self.outputs is not None)
+        for block in range(self.design.blocks if self.workloads else 0):
+            for arm in block_order(len(self.arms), block):
+                yield Step(arm, block)
+
+
+def block_order(arms: int, block: int) -> tuple[int, ...]:
+    """In which order a block starts its arms.
+
+    Args:
+        arms: Number of arms, 1 or 2.
+        block: Index of the block.
+
+    Returns:
+        Indices of arms.
+    """
+    if arms == 1:
+        return (0,)
+    return _PAIR_ORDERS[block % len(_PAIR_ORDERS)]

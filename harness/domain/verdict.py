@@ -1,0 +1,82 @@
+"""Verdicts: opinion on measurements, with estimate, interval and the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.domain.words import Equivalence, Pitfall, Status, Throughput
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval.
+
+    Attributes:
+        value: Best estimate.
+        low: Lower bound of the interval.
+        high: Upper bound.
+        n: Process starts (single arm) or pairs (contrast) it rests on.
+        unit: ``t/s``, ``ratio`` or ``MiB``.
+        p: Two-sided p-value, where a test was made.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    unit: str
+    p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSpeed:
+    """What an arm did, for the closing table: median of process medians and their relative spread.
+
+    Attributes:
+        label: The arm.
+        tps: Tokens per second.
+        spread: Standard deviation of the process medians over their mean; ``None`` below two processes.
+        processes: Process starts.
+    """
+
+    label: str
+    tps: float
+    spread: float | None
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a case ended.
+
+    Attributes:
+        case: The case's id.
+        status: The contract's word.
+        reason: One sentence with the figures; the first line of every message.
+        throughput: Verdict on speed, where one was made.
+        equivalence: Verdict on outputs, where one was made.
+        pitfall: Verdict on the trap, where one was made.
+        estimate: The figure behind it.
+        expected: What the check wanted, in words.
+        arms: Speeds of the arms.
+        slug: Of the error or refusal, if it is one.
+        detail: Longer text: the end of an engine's log, a difference in outputs.
+        node: Short description of the node class members it ran on (CPU or GPU name).
+        seconds: Measured seconds of the job's processes that this case rests on.
+        synthetic: The weights are random.
+    """
+
+    case: str
+    status: Status
+    reason: str
+    throughput: Throughput | None = None
+    equivalence: Equivalence | None = None
+    pitfall: Pitfall | None = None
+    estimate: Estimate | None = None
+    expected: str = ""
+    arms: tuple[ArmSpeed, ...] = ()
+    slug: str = ""
+    detail: str = ""
+    node: str = ""
+    seconds: float = 0.0
+    synthetic: bool = False

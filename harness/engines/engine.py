@@ -1,0 +1,117 @@
+"""What execution needs of an engine: a command to start, and sense made of what it printed.
+
+Both parts are pure: starting the process is execution's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from harness.domain.arm import Arm
+from harness.domain.failure import Failure
+from harness.domain.measurement import Output
+from harness.domain.workload import OutputProfile, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one process is asked to do.
+
+    Attributes:
+        arm: The way of running; flags complete.
+        model: The model file.
+        workloads: To be timed, in this order.
+        repetitions: Repetitions of each, warm-up included: every one is reported raw.
+        outputs: Prompts to answer, or ``None``.
+        threads: Compute threads.
+    """
+
+    arm: Arm
+    model: Path
+    workloads: tuple[Workload, ...]
+    repetitions: int
+    outputs: OutputProfile | None
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How to start the engine: argument vector, variables beside the clean environment, standard input."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+    stdin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the process ended and what it wrote.
+
+    Attributes:
+        code: Exit code; ``None`` where a signal ended it.
+        signal: Signal that ended it; ``None`` where it exited.
+        timed_out: It was killed at its deadline.
+        stdout: Standard output.
+        stderr: Standard error (bounded: beginning and end).
+    """
+
+    code: int | None
+    signal: int | None
+    timed_out: bool
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Raw repetitions of one workload, as reported and checked against what was asked."""
+
+    workload: str
+    tokens: int
+    samples_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Sense made of one process. Whole rows are kept whatever came after them.
+
+    Attributes:
+        rows: One per workload that was completed.
+        outputs: One per prompt that was answered.
+        load_s: Loading time in seconds, where the engine says.
+        engine: What it says of itself: version, commit, library hashes, CPU and GPU names.
+        failure: What went wrong first, if anything.
+    """
+
+    rows: tuple[Row, ...]
+    outputs: tuple[Output, ...]
+    load_s: float | None
+    engine: dict[str, str]
+    failure: Failure | None
+
+
+class Engine(Protocol):
+    """One way to measure with a build."""
+
+    def locate(self) -> Sequence[Path]:
+        """The files whose bytes decide what runs: executable and libraries, for the content key.
+
+        Raises:
+            BadInput: If the build is not there, is not executable, or is of the other fork, or its wheel is not verified.
+        """
+        ...
+
+    def refusal(self, order: Order) -> str:
+        """Why this engine cannot do what is asked (e.g. no logits from ``llama-bench``); empty if it can."""
+        ...
+
+    def command(self, order: Order) -> Command:
+        """The command that does what is asked. Every flag is spelled out."""
+        ...
+
+    def read(self, order: Order, ended: Exit) -> Report:
+        """Make sense of what the process wrote. Never raises: what cannot be read is a failure in the report."""
+        ...
