@@ -97,7 +97,7 @@ class Engine(Protocol):
     """One way to measure with a build."""
 
     def locate(self) -> Sequence[Path]:
-        """The files whose bytes decide what runs: executable and libraries, for the content key.
+        """Files whose bytes decide what runs: executable and libraries, for the content key.
 
         Raises:
             BadInput: If the build is not there, is not executable, or is of the other fork, or its wheel is not verified.

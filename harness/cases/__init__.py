@@ -1,0 +1,1 @@
+"""The packaged test module that every matrix is collected from."""

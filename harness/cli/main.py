@@ -1,0 +1,46 @@
+"""``moe-harness``: one small module per command; errors and exit codes are handled here, once."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from harness import __version__
+from harness.cli.junit import junit
+from harness.cli.models import models
+from harness.cli.plan import plan
+from harness.cli.report import report
+from harness.cli.run import run
+from harness.domain.errors import EXIT_INTERRUPTED, HarnessError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="moe-harness")
+def cli() -> None:
+    """Measure, compare and gate llama.cpp-family builds on MoE models.
+
+    Exit codes: 0 fine, 1 the finding (regressed, broken, missed), 2 usage or bad input, 3 undecided or infrastructure,
+    130 Ctrl-C.
+    """
+
+
+for _command in (plan, run, report, models, junit):
+    cli.add_command(_command)
+
+
+def entry(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit. A known error becomes one message and its exit code, never a traceback."""
+    try:
+        code: Any = cli.main(args=arguments, prog_name="moe-harness", standalone_mode=False)
+    except HarnessError as error:
+        click.echo(f"moe-harness: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("moe-harness: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)

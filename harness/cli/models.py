@@ -1,0 +1,80 @@
+"""``moe-harness models``: make a model of a shape card, look into a GGUF file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from harness.models.cache import ensure_model
+from harness.models.hashing import file_sha256
+from harness.models.inspect import GgufInfo, inspect_gguf
+
+_MIB = 1024**2
+_FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+
+
+@click.group()
+def models() -> None:
+    """Make models of shape cards, and look into GGUF files."""
+
+
+@models.command()
+@click.argument("card", default="tiny-moe")
+@click.option("--quant", default="IQ4_XS", show_default=True, help="Quantization; F16 is the card as written.")
+@click.option("--threads", default=1, show_default=True, help="Threads for quantizing.")
+@_FORMAT
+def make(card: str, quant: str, threads: int, form: str) -> None:
+    """Make the model of CARD (a packaged name or a file) in the cache and print its path."""
+    path = ensure_model(card, quant, threads=threads)
+    if form == "json":
+        click.echo(json.dumps({"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}))
+    else:
+        click.echo(path)
+
+
+@models.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--tensors", is_flag=True, help="List every tensor.")
+@_FORMAT
+def inspect(file: Path, tensors: bool, form: str) -> None:
+    """Say what is in a GGUF FILE, from its header: nothing is loaded."""
+    info = inspect_gguf(file)
+    if form == "json":
+        click.echo(json.dumps(_as_json(info), indent=2))
+        return
+    console = Console()
+    console.print(_facts(info))
+    if tensors:
+        console.print(_tensors(info))
+
+
+def _as_json(info: GgufInfo) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(info).items()}
+
+
+def _facts(info: GgufInfo) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in _as_json(info).items():
+        if name == "tensors":
+            mix = Counter(tensor.type for tensor in info.tensors)
+            table.add_row("tensors", ", ".join(f"{count} {kind}" for kind, count in mix.most_common()))
+        else:
+            table.add_row(name, str(value))
+    return table
+
+
+def _tensors(info: GgufInfo) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("tensor", "type", "shape", "MiB"):
+        table.add_column(heading, justify="right" if heading == "MiB" else "left", no_wrap=True)
+    for tensor in info.tensors:
+        shape = " x ".join(str(side) for side in tensor.shape)
+        table.add_row(tensor.name, tensor.type, shape, f"{tensor.nbytes / _MIB:.2f}")
+    return table

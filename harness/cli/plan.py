@@ -1,0 +1,115 @@
+"""``moe-harness plan``: what a matrix expands to, without running anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from harness.domain.model import Model
+from harness.domain.words import Status
+from harness.execution.node import probe_node
+from harness.planning.load import find_matrix, load_matrix
+from harness.planning.plan import Plan, PlannedCase
+from harness.planning.planner import make_plan
+from harness.planning.size import model_bytes
+
+_PIPE_WIDTH = 240
+_MIB = 1024**2
+
+
+@click.command()
+@click.argument("matrix", required=False)
+@click.option(
+    "--select",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only cases whose id has this part, or matches this glob; a leading ! takes cases away. May be repeated.",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
+    """List the cases of MATRIX, what each needs, and why some can't run on this machine.
+
+    MATRIX is a file or the name of a matrix that comes with the package; without it, matrices/local.toml.
+    """
+    worked_out = make_plan(load_matrix(find_matrix(matrix)), patterns, [probe_node()])
+    if form == "json":
+        click.echo(json.dumps(rows(worked_out), indent=2))
+    else:
+        print_table(worked_out, _console())
+
+
+def rows(worked_out: Plan) -> list[dict[str, Any]]:
+    """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note."""
+    size = cache(model_bytes)
+    return [_row(planned, size) for planned in worked_out.cases]
+
+
+def _row(planned: PlannedCase, size: Callable[[Model], int | None]) -> dict[str, Any]:
+    case = planned.case
+    sizes = [size(arm.model) for arm in case.arms]
+    known = [found for found in sizes if found is not None]
+    return {
+        "id": planned.id,
+        "kind": case.kind.value,
+        "workload": case.workload_name,
+        "arms": [arm.label for arm in case.arms],
+        "node_class": case.node_class.name,
+        "status": planned.status.value if planned.status else None,
+        "reason": planned.reason or planned.note,
+        "bytes": max(known) if len(known) == len(sizes) else None,
+    }
+
+
+def print_table(worked_out: Plan, console: Console) -> None:
+    """The plan for a person: a line per case, then why some can't run, then the sum.
+
+    Args:
+        worked_out: The plan.
+        console: Where to print.
+    """
+    listed = rows(worked_out)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("case", overflow="fold")
+    table.add_column("MiB", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in listed:
+        mib = f"{row['bytes'] / _MIB:.0f}" if row["bytes"] else ""
+        table.add_row(row["id"], mib, row["status"] or "", style="dim" if row["status"] else "")
+    console.print(table)
+    for line in (*_reasons(listed), summary(worked_out)):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
+    """Each reason once, with the number of its cases."""
+    counts = Counter((row["status"] or "note", row["reason"]) for row in listed if row["reason"])
+    return [f"{word} ({_count(number, 'case')}): {reason}" for (word, reason), number in counts.items()]
+
+
+def summary(worked_out: Plan) -> str:
+    """The closing line."""
+    starts = sum(1 for job in worked_out.jobs for _ in job.schedule())
+    counts = Counter(planned.status for planned in worked_out.cases)
+    return (
+        f"{_count(len(worked_out.cases), 'case')} in {_count(len(worked_out.jobs), 'job')}"
+        f" (up to {_count(starts, 'process start')}),"
+        f" {counts[Status.UNSUPPORTED]} unsupported, {counts[Status.NOT_APPLICABLE]} not applicable"
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def _console() -> Console:
+    """A terminal's width, or a wide page: ids in a pipe or a log are not to be broken."""
+    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)

@@ -1,0 +1,55 @@
+"""``report``: make JUnit and summary again from a journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from harness.reporting.codec import encode
+from harness.reporting.outcomes import exit_code
+from harness.reporting.projections import notes, write_projections
+from harness.reporting.replay import read_journal
+from harness.reporting.state import JournalState
+from harness.reporting.summary import print_summary, summary_text
+
+
+@click.command()
+@click.argument("journal", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the reports [the journal's].")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.pass_context
+def report(context: click.Context, journal: Path, out: Path | None, form: str) -> None:
+    """Make junit.xml and summary.txt again from JOURNAL, a journal.jsonl or the folder that holds it.
+
+    What never finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
+    """
+    state = read_journal(journal)
+    write_projections(state, out or state.path.parent)
+    verdicts = state.final_verdicts()
+    if form == "json":
+        click.echo(json.dumps(_as_json(state), indent=2))
+    else:
+        _print_table(state)
+    context.exit(exit_code(verdicts, complete=state.complete_plan))
+
+
+def _as_json(state: JournalState) -> dict[str, Any]:
+    return {
+        "matrix": state.name,
+        "finished": state.finished,
+        "torn": state.torn,
+        "problems": [encode(problem) for problem in state.problems],
+        "verdicts": [encode(verdict) for verdict in state.final_verdicts()],
+    }
+
+
+def _print_table(state: JournalState) -> None:
+    console = Console()
+    if console.is_terminal:
+        print_summary(console, state.final_verdicts(), notes(state))
+    else:
+        click.echo(summary_text(state.final_verdicts(), notes(state)), nl=False)

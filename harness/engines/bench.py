@@ -1,0 +1,181 @@
+"""The engine of a build's own ``llama-bench``, for both forks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.domain.build import Build, Fork
+from harness.domain.errors import BadInput
+from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of, untimeable
+from harness.engines.bench_help import help_flags, identify_fork
+from harness.engines.engine import Command, Exit, Order, Report
+from harness.engines.flags import specs
+from harness.engines.parse import OutputFormat, read_bench
+
+_NAME = "llama-bench"
+_INSIDE = (_NAME, f"bin/{_NAME}", f"build/bin/{_NAME}")
+_LIBRARY_FOLDERS = (".", "../lib", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
+"""Where builds of either fork put their shared libraries, seen from the executable."""
+_LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
+_ELF = b"\x7fELF"
+
+
+class BenchEngine:
+    """Measures with ``llama-bench``.
+
+    Args:
+        build: A build given by path.
+        help_text: What its ``--help`` printed, where that was read (``help_command``): then flags that this very build
+            does not know are told before anything runs, and a binary of the other fork is refused.
+    """
+
+    def __init__(self, build: Build, help_text: str = "") -> None:
+        self._build = build
+        self._help = help_text
+        self._options = help_flags(help_text) if help_text else None
+
+    @property
+    def options(self) -> frozenset[str] | None:
+        """Option spellings that the build knows; ``None`` where its ``--help`` was not read."""
+        return self._options
+
+    def informed(self, help_text: str) -> BenchEngine:
+        """This engine, knowing what the build's ``--help`` printed."""
+        return BenchEngine(self._build, help_text)
+
+    def help_command(self) -> Command:
+        """The command that makes the build list its options. It prints devices too, and loads no model.
+
+        Raises:
+            BadInput: If the build is not there or not executable.
+        """
+        executable = self._executable()
+        return Command((str(executable), "--help"), _library_environment(executable))
+
+    def locate(self) -> Sequence[Path]:
+        """The executable, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
+
+        Raises:
+            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-elf``, ``E-wrong-fork``.
+        """
+        executable = self._executable()
+        fork = identify_fork(self._help)
+        if fork not in (None, self._build.fork):
+            raise BadInput(
+                "E-wrong-fork",
+                f"{executable} is a llama-bench of {fork}, the build is declared as {self._build.fork}",
+                hint=f'write fork = "{fork}", or give the other binary',
+                where=f"builds.{self._build.name}",
+            )
+        return (executable, *_libraries(executable))
+
+    def refusal(self, order: Order) -> str:
+        """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
+        if order.outputs is not None:
+            return "llama-bench gives no logits and no text: outputs need an engine of a wheel"
+        if not order.workloads:
+            return "there is no workload to time"
+        if "," in str(order.model):
+            return f"llama-bench splits model paths at commas: {order.model}"
+        problems = (untimeable(self._build.fork, load) for load in order.workloads)
+        return next(filter(None, problems), "") or self._unknown_option(order)
+
+    def command(self, order: Order) -> Command:
+        """One process for all workloads, every flag spelled out, never through a shell.
+
+        The libraries that ``locate`` found are put in front of the loader's search path, so that what is hashed is what
+        runs.
+
+        Args:
+            order: One that ``refusal`` has nothing against.
+
+        Raises:
+            BadInput: If the build is not there or not executable.
+        """
+        executable = self._executable()
+        fork = self._build.fork
+        argv = (
+            *(str(executable), "-o", self._format().value, "-m", str(order.model), "-r", str(order.repetitions)),
+            *(("-w", "1") if fork is Fork.IK_LLAMA_CPP else ()),
+            *("-t", str(threads_of(order))),
+            *self._tests(order).argv,
+            *flags_argv(fork, order.arm.flags, self._options),
+        )
+        return Command(argv, {**_library_environment(executable), **dict(order.arm.environment)})
+
+    def read(self, order: Order, ended: Exit) -> Report:
+        """Rows, self-description and failure of one process; never raises."""
+        return read_bench(order, ended, self._tests(order).printed, self._format())
+
+    def _tests(self, order: Order) -> Tests:
+        return tests_of(self._build.fork, order.workloads)
+
+    def _format(self) -> OutputFormat:
+        """Lines survive a crash, but ik_llama.cpp never had them, and older llama.cpp neither."""
+        lines = self._build.fork is Fork.LLAMA_CPP and (not self._help or "jsonl" in self._help)
+        return OutputFormat.JSONL if lines else OutputFormat.JSON
+
+    def _unknown_option(self, order: Order) -> str:
+        """Which option the build's ``--help`` does not list although the order needs it."""
+        if self._options is None:
+            return ""
+        needed = [part for part in self._tests(order).argv if part in ("-d", "-gp", "-pg")]
+        needed += self._undisposed_flags(order)
+        unknown = [option for option in needed if option not in self._options]
+        return f"build '{self._build.name}' does not know {', '.join(dict.fromkeys(unknown))}" if unknown else ""
+
+    def _undisposed_flags(self, order: Order) -> list[str]:
+        """Options of flags that differ from what their absence amounts to and that the build has no spelling for."""
+        table = specs(self._build.fork, self._build.tool)
+        return [
+            table[name].spellings[0].options[0]
+            for name, value in order.arm.flags
+            if name in table and value != table[name].absent and table[name].spelling(self._options) is None
+        ]
+
+    def _executable(self) -> Path:
+        """The ``llama-bench`` that the build's path names.
+
+        Raises:
+            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-elf``.
+        """
+        where = f"builds.{self._build.name}"
+        path = Path(self._build.path).expanduser()
+        found = next((file for file in _candidates(path) if file.is_file()), None)
+        if found is None:
+            hint = "give llama-bench or the folder that holds it, e.g. build/bin; compile with the target llama-bench"
+            raise BadInput("E-build-missing", f"no {_NAME} at {path}", hint=hint, where=where)
+        if not os.access(found, os.X_OK):
+            raise BadInput("E-build-not-executable", f"{found} is not executable", hint="chmod +x", where=where)
+        if _first_bytes(found) != _ELF:
+            hint = "give the program itself, not a script around it: its bytes and libraries are hashed"
+            raise BadInput("E-build-not-elf", f"{found} is not a Linux program (ELF)", hint=hint, where=where)
+        return found.resolve()
+
+
+def _candidates(path: Path) -> list[Path]:
+    return [path / inside for inside in _INSIDE] if path.is_dir() else [path]
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_ELF))
+
+
+def _libraries(executable: Path) -> tuple[Path, ...]:
+    """Each library file once: the names that are links to it do not count."""
+    found = {
+        path.resolve()
+        for folder in _LIBRARY_FOLDERS
+        for name in _LIBRARY_NAMES
+        for path in executable.parent.glob(f"{folder}/{name}" if folder != "." else name)
+        if path.is_file()
+    }
+    return tuple(sorted(found))
+
+
+def _library_environment(executable: Path) -> dict[str, str]:
+    folders = dict.fromkeys(str(path.parent) for path in _libraries(executable))
+    return {"LD_LIBRARY_PATH": os.pathsep.join(folders)} if folders else {}

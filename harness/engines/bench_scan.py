@@ -1,0 +1,108 @@
+"""Result rows found in what ``llama-bench`` printed as JSON or JSONL, whatever else stands around them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_ROW_START = re.compile(r'\{\s*"')
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
+_STRING_OR_NAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[-+]?\b(?:nan|inf(?:inity)?)\b', re.IGNORECASE)
+_LIST_END = re.compile(r"\s*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What was found.
+
+    Attributes:
+        rows: Whole rows in order, as printed.
+        damaged: Beginnings of rows that are no whole row.
+        closed: The JSON array was closed after the last row.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    damaged: int
+    closed: bool
+
+
+def scan(text: str) -> Scan:
+    """Find the rows. Never raises, and takes nothing for a row that is not one whole JSON object with samples.
+
+    Args:
+        text: Standard output.
+    """
+    rows: list[Mapping[str, Any]] = []
+    damaged = 0
+    position = 0
+    while start := _ROW_START.search(text, position):
+        end = _object_end(text, start.start())
+        row = _row(text[start.start() : end]) if end else None
+        if row is None:
+            damaged += 1
+            position = start.start() + 1
+        else:
+            rows.append(row)
+            position = end
+    return Scan(tuple(rows), damaged, _LIST_END.match(text, position) is not None)
+
+
+def json_lines(text: str) -> Iterator[Mapping[str, Any]]:
+    """The lines that are one JSON object each; other lines are passed over. Never raises.
+
+    Args:
+        text: Standard output.
+    """
+    for line in text.split("\n"):
+        value = _decoded(line) if line.lstrip().startswith("{") else None
+        if value is not None:
+            yield value
+
+
+def _object_end(text: str, start: int) -> int:
+    """Index after the brace that closes the object at ``start``; 0 where nothing closes it."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    return 0
+
+
+def _row(chunk: str) -> Mapping[str, Any] | None:
+    value = _decoded(chunk)
+    return value if value is not None and "samples_ns" in value else None
+
+
+def _decoded(chunk: str) -> Mapping[str, Any] | None:
+    """The object, with C's spellings of NaN and infinity understood; ``None`` for anything else."""
+    try:
+        value = json.loads(_STRING_OR_NAN.sub(_python_word, chunk), object_pairs_hook=_no_key_twice)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _python_word(found: re.Match[str]) -> str:
+    """C prints ``-nan`` and ``inf``; Python's JSON reads ``NaN`` and ``Infinity``."""
+    word = found.group()
+    if word.startswith('"'):
+        return word
+    if "nan" in word.lower():
+        return "NaN"
+    return "-Infinity" if word.startswith("-") else "Infinity"
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A row that says a field twice is two rows run into one another.
+
+    Raises:
+        ValueError: A key occurs twice.
+    """
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return row

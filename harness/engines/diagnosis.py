@@ -1,0 +1,158 @@
+"""Why an engine process ended as it did, from its exit and what it wrote. Rows are another matter."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+
+from harness.domain.failure import Failure, FailureKind
+from harness.engines.engine import Exit
+
+_DETAIL_CHARS = 4000
+_SIGNAL_BASE = 128
+_EXIT_NO_LOADER = 127
+_MEMORY = re.compile(
+    r"out of memory|failed to allocate|unable to allocate|cannot allocate memory|std::bad_alloc"
+    r"|failed to (?:create|fit) .*buffer|ErrorOutOfDeviceMemory|not enough (?:memory|space in the)",
+    re.IGNORECASE,
+)
+_MEMORY_WARNING = re.compile(r"pinned memory|falling back|retrying", re.IGNORECASE)
+"""Lines of a shortage that the engine gets over."""
+_ARGUMENT = re.compile(
+    r"invalid (?:parameter for )?argument: *(?P<what>\S+)|unrecognized buffer type (?P<buffer>'[^']*')", re.IGNORECASE
+)
+_OVERRIDE = re.compile(r"invalid (?:tensor buffer type|buft) override(?: argument)?:? *(?P<what>.+)", re.IGNORECASE)
+_NO_FILE = re.compile(r"failed to open.*no such file|no such file or directory.*gguf", re.IGNORECASE)
+_MODEL = re.compile(r"failed to load model.*", re.IGNORECASE)
+_MODEL_WHY = re.compile(
+    r".*(?:error loading model|unknown (?:model )?architecture|invalid magic|tensor '.*' (?:has|data)).*"
+)
+_CONTEXT = re.compile(r"failed to create context.*", re.IGNORECASE)
+_DECODE = re.compile(r"failed to decode.*", re.IGNORECASE)
+_LIBRARY = re.compile(r"error while loading shared libraries: (?P<what>[^:]+):.*")
+_GPU = re.compile(r".*(?:CUDA|ROCm|HIP|Vulkan|SYCL) error.*", re.IGNORECASE)
+_ASSERT = re.compile(r".*(?:GGML_ASSERT|GGML_ABORT|terminate called|what\(\):|fatal error).*")
+_STOPPED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+
+def process_failure(ended: Exit) -> Failure | None:
+    """What went wrong with the process, judged by its end; ``None`` where it exited with 0.
+
+    Args:
+        ended: How it ended and what it wrote.
+
+    Returns:
+        The failure with the end of standard error as detail.
+    """
+    if ended.timed_out:
+        return _failure(FailureKind.TIMEOUT, "E-timeout", "killed at its deadline", ended)
+    if ended.code == 0 and ended.signal is None:
+        return None
+    number = signal_of(ended)
+    if number in _STOPPED:
+        return _failure(FailureKind.INTERRUPTED, "E-interrupted", f"stopped by {signal_name(number)}", ended)
+    found = (reader(ended) for reader in _READERS)
+    return next((failure for failure in found if failure), None) or _unexplained(ended, number)
+
+
+def tail(text: str) -> str:
+    """The end of a text, bounded, for a person to read."""
+    return text.strip()[-_DETAIL_CHARS:]
+
+
+def signal_of(ended: Exit) -> int:
+    """The signal that ended the process, also where a shell or wrapper reports it as 128 + number; 0: none did."""
+    if ended.signal is not None:
+        return ended.signal
+    code = ended.code or 0
+    return code - _SIGNAL_BASE if _SIGNAL_BASE < code <= _SIGNAL_BASE + signal.NSIG else 0
+
+
+def signal_name(number: int) -> str:
+    """E.g. ``SIGSEGV``."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _failure(kind: FailureKind, slug: str, message: str, ended: Exit) -> Failure:
+    return Failure(kind, message, slug, tail(ended.stderr))
+
+
+def memory_failure(text: str, ended: Exit) -> Failure | None:
+    """A failure where a text tells of a shortage of memory that the engine did not get over.
+
+    Args:
+        text: Logs or an error message.
+        ended: The process that they are of.
+    """
+    for line in text.splitlines():
+        if _MEMORY.search(line) and not _MEMORY_WARNING.search(line):
+            return _failure(FailureKind.OUT_OF_MEMORY, "E-out-of-memory", f"out of memory: {line.strip()}", ended)
+    return None
+
+
+def _memory(ended: Exit) -> Failure | None:
+    return memory_failure(ended.stderr, ended)
+
+
+def _argument(ended: Exit) -> Failure | None:
+    """A refused buffer type is printed on standard output by llama.cpp, all else on standard error."""
+    said = _OVERRIDE.search(ended.stderr) or _ARGUMENT.search(ended.stdout) or _ARGUMENT.search(ended.stderr)
+    if not said:
+        return None
+    what = next(part for part in said.groups() if part)
+    return _failure(FailureKind.REFUSED, "E-argument-refused", f"the build refused the argument {what}", ended)
+
+
+def _model(ended: Exit) -> Failure | None:
+    said = _MODEL.search(ended.stderr)
+    if not said:
+        return None
+    if _NO_FILE.search(ended.stderr):
+        return _failure(FailureKind.INPUT_MISSING, "E-model-missing", f"no such file: {said.group()}", ended)
+    why = _MODEL_WHY.search(ended.stderr)
+    reason = why.group().strip() if why else f"{said.group()}, and the build does not say why"
+    return _failure(FailureKind.REFUSED, "E-model-refused", reason, ended)
+
+
+def _library(ended: Exit) -> Failure | None:
+    said = _LIBRARY.search(ended.stderr)
+    if not said or ended.code != _EXIT_NO_LOADER:
+        return None
+    return _failure(FailureKind.INPUT_MISSING, "E-library-missing", f"shared library {said['what']} not found", ended)
+
+
+def _by_line(pattern: re.Pattern[str], kind: FailureKind, slug: str) -> Callable[[Exit], Failure | None]:
+    def reader(ended: Exit) -> Failure | None:
+        said = pattern.search(ended.stderr)
+        return _failure(kind, slug, said.group().strip(), ended) if said else None
+
+    return reader
+
+
+_READERS = (
+    _memory,
+    _argument,
+    _library,
+    _model,
+    _by_line(_CONTEXT, FailureKind.REFUSED, "E-context-refused"),
+    _by_line(_DECODE, FailureKind.CRASH, "E-decode-failed"),
+    _by_line(_GPU, FailureKind.CRASH, "E-gpu-error"),
+)
+"""In order: what is asked first decides. A shortage of memory is also a failed load, context or GPU call."""
+
+
+def _unexplained(ended: Exit, number: int) -> Failure:
+    if number == signal.SIGKILL:
+        message = "killed by SIGKILL before its deadline (perhaps by the kernel's memory killer)"
+        return _failure(FailureKind.CRASH, "E-killed", message, ended)
+    why = _ASSERT.search(ended.stderr)
+    said = f": {why.group().strip()}" if why else ""
+    if number == signal.SIGILL:
+        said += " (the build was made for instructions that this CPU lacks)"
+    if number:
+        return _failure(FailureKind.CRASH, "E-crash", f"crashed with {signal_name(number)}{said}", ended)
+    return _failure(FailureKind.CRASH, "E-exit-code", f"ended with exit code {ended.code}{said}", ended)

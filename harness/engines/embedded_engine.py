@@ -1,0 +1,178 @@
+"""The engine of a wheel: its library in a child process of ours, for both forks."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.domain.build import Build
+from harness.domain.errors import BadInput
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.workload import OutputProfile, Workload
+from harness.engines.bench_argv import threads_of
+from harness.engines.echo import not_echoed
+from harness.engines.embedded.errors import EmbeddedError
+from harness.engines.embedded.layouts import DISTRIBUTIONS, find_layout, install_command
+from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
+from harness.engines.engine import Command, Exit, Order, Report, Row
+from harness.engines.flags import embedded_request_flags
+from harness.engines.parse import first_failure
+from harness.engines.rows import checked_row, workload_of
+
+_CHILD = "harness.engines.embedded"
+_SEED = 42
+"""Of the random tokens that are timed: one for all arms, so that all see the same tokens."""
+_INSTALLED_UNDER = frozenset({"site-packages", "dist-packages"})
+
+
+class EmbeddedEngine:
+    """Measures with the library of a verified wheel.
+
+    Args:
+        build: A build given by wheel.
+    """
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+
+    def locate(self) -> Sequence[Path]:
+        """The shared libraries that the wheel installed, found without running any of its code.
+
+        Raises:
+            BadInput: ``E-wheel-missing``, ``E-wheel-unverified``.
+        """
+        fork, where = self._build.fork, f"builds.{self._build.name}"
+        name = DISTRIBUTIONS[fork]
+        try:
+            wheel = importlib.metadata.distribution(name)
+            find_layout(fork, wheel.version)
+        except importlib.metadata.PackageNotFoundError:
+            hint = f"pip install 'moe-harness[local]', or {install_command(fork)}"
+            raise BadInput("E-wheel-missing", f"{name} is not installed", hint=hint, where=where) from None
+        except EmbeddedError as problem:
+            raise BadInput(problem.slug, problem.message, where=where) from None
+        found = _shared_libraries(wheel)
+        if not found:
+            hint = f"reinstall it: {install_command(fork)}"
+            raise BadInput("E-wheel-missing", f"{name} {wheel.version} has no library", hint=hint, where=where)
+        return found
+
+    def refusal(self, order: Order) -> str:
+        """Empty unless nothing is asked: the child times every workload at every depth, and answers prompts."""
+        if not order.workloads and order.outputs is None:
+            return "there is neither a workload to time nor a prompt to answer"
+        empty = next((load for load in order.workloads if load.tokens <= 0), None)
+        return "a workload has no tokens to time" if empty else ""
+
+    def command(self, order: Order) -> Command:
+        """One child, told on standard input what to do.
+
+        ``-P`` keeps the working directory off the module path. Where this package is not installed but run from a
+        checkout, the child is told where that is.
+        """
+        home = Path(harness.__file__).resolve().parent.parent
+        checkout = {} if home.name in _INSTALLED_UNDER else {"PYTHONPATH": str(home)}
+        return Command(
+            (sys.executable, "-P", "-m", _CHILD),
+            {**checkout, **dict(order.arm.environment)},
+            json.dumps(_request(order), allow_nan=False),
+        )
+
+    def read(self, order: Order, ended: Exit) -> Report:
+        """Rows, outputs, self-description and failure of one child; never raises."""
+        events = read_events(ended.stdout)
+        rows, problems = _sort_rows(order, events)
+        kept = tuple(rows[load.name] for load in order.workloads if load.name in rows)
+        problems += _missing(order, events)
+        return Report(
+            rows=kept,
+            outputs=tuple(events.outputs),
+            load_s=load_seconds(events),
+            engine=_engine(order, events),
+            failure=first_failure(child_failure(ended, events), problems, order.workloads, kept, ended.stderr),
+        )
+
+
+def _shared_libraries(wheel: importlib.metadata.Distribution) -> tuple[Path, ...]:
+    paths = {Path(str(wheel.locate_file(file))).resolve() for file in wheel.files or () if ".so" in file.name}
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def _request(order: Order) -> dict[str, Any]:
+    """The request, every flag explicit."""
+    return {
+        "fork": str(order.arm.build.fork),
+        "model": str(order.model),
+        "threads": threads_of(order),
+        "flags": embedded_request_flags(order.arm.flags),
+        "workloads": [_workload(load) for load in order.workloads],
+        "repetitions": order.repetitions,
+        "seed": _SEED,
+        "outputs": _outputs(order.outputs) if order.outputs else None,
+    }
+
+
+def _workload(load: Workload) -> dict[str, Any]:
+    return {"name": load.name, "n_prompt": load.n_prompt, "n_gen": load.n_gen, "n_depth": load.n_depth}
+
+
+def _outputs(profile: OutputProfile) -> dict[str, Any]:
+    return {
+        "prompts": [{"name": prompt.name, "text": prompt.text} for prompt in profile.prompts],
+        "n_predict": profile.n_predict,
+        "positions": profile.positions,
+    }
+
+
+def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failure]]:
+    """Right rows by workload name, and what is wrong with the others."""
+    asked = {load.name: load for load in order.workloads}
+    rows: dict[str, Row] = {}
+    problems: list[Failure] = []
+    for name, row in events.rows:
+        load = asked.get(name)
+        if load is None or name in rows or workload_of(row) != load:
+            problems.append(_unparsable("E-unexpected-row", f"a row {name!r} that was not asked for, or a second one"))
+            continue
+        outcome = checked_row(order, load, row)
+        if isinstance(outcome, Row):
+            rows[name] = outcome
+        else:
+            problems.append(outcome)
+    return rows, problems
+
+
+def _missing(order: Order, events: Events) -> list[Failure]:
+    """Rows, answers or the last line that did not come."""
+    have = {name for name, _ in events.rows}
+    rows = [load.name for load in order.workloads if load.name not in have]
+    answered = {output.prompt for output in events.outputs}
+    prompts = order.outputs.prompts if order.outputs else ()
+    answers = [prompt.name for prompt in prompts if prompt.name not in answered]
+    problems = [_unparsable("E-rows-missing", f"rows missing: {', '.join(rows)}")] if rows else []
+    problems += [_unparsable("E-outputs-missing", f"answers missing: {', '.join(answers)}")] if answers else []
+    if not events.done or events.unreadable:
+        said = (
+            f"{events.unreadable} unreadable line(s)" if events.unreadable else "the child did not say that it was done"
+        )
+        problems.append(_unparsable("E-incomplete-output", said))
+    return problems
+
+
+def _engine(order: Order, events: Events) -> dict[str, str]:
+    silent = ",".join(not_echoed(order, events.rows[0][1])) if events.rows else ""
+    return {**identity(events), **({"not_echoed": silent} if silent else {})}
+
+
+def _unparsable(slug: str, message: str) -> Failure:
+    return Failure(FailureKind.UNPARSABLE, message, slug)
+
+
+def wheels() -> Mapping[str, str]:
+    """Known wheels by distribution name, with the fork that each is of."""
+    return {name: fork for fork, name in DISTRIBUTIONS.items()}

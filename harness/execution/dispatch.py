@@ -1,0 +1,127 @@
+"""Drive jobs through an executor: a window of submissions, deadlines, retries of infrastructure, one end for each job.
+
+Nothing here knows how an executor works, and nothing is judged. The driver's watchdog gives a job up when its deadline
+has passed although its executor says nothing: a frozen host never answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.job import Job
+from harness.execution.events import Ended, Finished, JobEvent, Started
+from harness.execution.executor import Executor
+
+_POLL_S = 0.2
+_WINDOW_PER_SLOT = 2
+_PREPARE_ALLOWANCE_S = 1800.0
+_MAX_TRIES = 3
+
+
+@dataclass(slots=True)
+class _Try:
+    """One submitted try of a job; ``deadline`` is set by its start event."""
+
+    job: Job
+    attempt: int
+    deadline: float | None = None
+
+
+class Dispatcher:
+    """Runs jobs to their ends, each exactly once for the caller.
+
+    Args:
+        executor: Where they run. It is started by the first job and closed by ``close``.
+        clock: Seconds, monotonic; replaced in tests.
+    """
+
+    def __init__(self, executor: Executor, clock: Callable[[], float] = time.monotonic) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._waiting: deque[_Try] = deque()
+        self._submitted: dict[str, _Try] = {}
+        self._started = False
+
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Queue jobs in order."""
+        self._waiting.extend(_Try(job, 1) for job in jobs)
+
+    @property
+    def unfinished(self) -> int:
+        """Jobs queued or running."""
+        return len(self._waiting) + len(self._submitted)
+
+    def events(self) -> Iterator[JobEvent | None]:
+        """Run until every job has ended.
+
+        Yields:
+            Events of the tries, and ``Ended`` once for each job after its last try.
+            ``None`` when nothing happened for a fifth of a second, so that the caller can draw and look for Ctrl-C.
+        """
+        while self.unfinished:
+            self._fill_window()
+            events = self._executor.poll(_POLL_S)
+            for event in events:
+                yield from self._take(event)
+            yield from self._overdue()
+            if not events:
+                yield None
+
+    def drop_waiting(self) -> tuple[Job, ...]:
+        """Forget the jobs that have not been submitted and return them."""
+        dropped = tuple(entry.job for entry in self._waiting)
+        self._waiting.clear()
+        return dropped
+
+    def close(self) -> None:
+        """Drop everything and end the executor."""
+        self._waiting.clear()
+        self._submitted.clear()
+        if self._started:
+            self._executor.close()
+            self._started = False
+
+    def _fill_window(self) -> None:
+        if self._waiting and not self._started:
+            self._executor.start()
+            self._started = True
+        while self._waiting and len(self._submitted) < _WINDOW_PER_SLOT * self._executor.slots:
+            entry = self._waiting.popleft()
+            self._submitted[entry.job.id] = entry
+            self._executor.submit(entry.job, entry.attempt)
+
+    def _take(self, event: JobEvent) -> Iterator[JobEvent]:
+        entry = self._submitted.get(event.job)
+        if entry is None or event.attempt != entry.attempt:
+            return  # an echo of a try that was given up
+        if isinstance(event, Started):
+            entry.deadline = self._clock() + deadline_s(entry.job)
+        if isinstance(event, Finished):
+            del self._submitted[event.job]
+            yield event
+            yield from self._retry_or_end(entry, event)
+        else:
+            yield event
+
+    def _retry_or_end(self, entry: _Try, event: Finished) -> Iterator[JobEvent]:
+        if event.failure is not None and event.failure.may_be_retried and entry.attempt < _MAX_TRIES:
+            self._waiting.append(_Try(entry.job, entry.attempt + 1))
+        else:
+            yield Ended(event.job, event.attempt)
+
+    def _overdue(self) -> Iterator[JobEvent]:
+        now = self._clock()
+        for entry in [entry for entry in self._submitted.values() if entry.deadline and now > entry.deadline]:
+            self._executor.cancel(entry.job.id)
+            message = f"no end after {deadline_s(entry.job):.0f} s although every process had a deadline: given up"
+            failure = Failure(FailureKind.NODE_LOST, message, "E-job-overdue")
+            yield from self._take(Finished(entry.job.id, entry.attempt, failure))
+
+
+def deadline_s(job: Job) -> float:
+    """Seconds after its start when a job must be over: every process at its limit, and time to make models."""
+    return len(list(job.schedule())) * (job.design.timeout_s + 10.0) + _PREPARE_ALLOWANCE_S

@@ -1,0 +1,65 @@
+"""What a running job tells the driver, in order: started, progress, processes, finished."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.domain.failure import Failure
+from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The job holds its lease.
+
+    Attributes:
+        job: Job id.
+        attempt: 1 for the first try.
+        node: The node's facts.
+        host: Its name, for people; never part of an id.
+    """
+
+    job: str
+    attempt: int
+    node: NodeFacts
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the job is doing now, for the live line."""
+
+    job: str
+    attempt: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDone:
+    """One engine process ended, well or not."""
+
+    job: str
+    attempt: int
+    run: ProcessRun
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The job is over. Always the last event of a try; ``failure`` is the job's own, not one of its processes'."""
+
+    job: str
+    attempt: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No more tries will be made. Said by the dispatcher, once for each job; executors never say it."""
+
+    job: str
+    attempt: int
+
+
+JobEvent: TypeAlias = Started | Progress | ProcessDone | Finished | Ended

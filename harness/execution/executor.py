@@ -1,0 +1,53 @@
+"""The executor protocol: where jobs run. One contract suite holds every implementation to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from harness.domain.job import Job
+from harness.domain.node import NodeFacts
+from harness.execution.events import JobEvent
+
+
+class Executor(Protocol):
+    """Runs jobs and reports their events.
+
+    The contract: every submitted try ends in exactly one ``Finished``, whatever dies; events of one try arrive in
+    order; nothing is run twice on the executor's own account; after ``close`` no engine process is left.
+    """
+
+    name: str
+
+    def start(self) -> None:
+        """Make slots available.
+
+        Raises:
+            Infrastructure: If they cannot be.
+        """
+        ...
+
+    @property
+    def slots(self) -> int:
+        """Measurements that can run at once."""
+        ...
+
+    def nodes(self) -> Sequence[NodeFacts]:
+        """Facts of the nodes that jobs may go to."""
+        ...
+
+    def submit(self, job: Job, attempt: int) -> None:
+        """Queue one try of a job. Returns at once."""
+        ...
+
+    def poll(self, timeout_s: float) -> Sequence[JobEvent]:
+        """Wait up to ``timeout_s`` seconds for events; an empty result means that nothing happened."""
+        ...
+
+    def cancel(self, job: str) -> None:
+        """End a job's processes; its ``Finished`` still arrives."""
+        ...
+
+    def close(self) -> None:
+        """End everything. May be called twice."""
+        ...

@@ -1,0 +1,106 @@
+"""The part of a job's record that one case rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.domain.case import Case
+from harness.domain.measurement import ProcessRun
+from harness.domain.policy import Policy
+from harness.domain.verdict import ArmSpeed, Estimate, Verdict
+from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
+from harness.judging.record import JobRecord
+from harness.judging.wording import expected_text, node_text
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A case with the processes it rests on.
+
+    Attributes:
+        case: The case.
+        record: The whole job.
+        policy: How strictly is judged.
+        runs: Per arm of the case, its processes in order.
+    """
+
+    case: Case
+    record: JobRecord
+    policy: Policy
+    runs: tuple[tuple[ProcessRun, ...], ...]
+
+    @classmethod
+    def of(cls, case: Case, record: JobRecord, policy: Policy) -> Evidence:
+        """Pick a case's processes out of its job; outputs rest on those that answered prompts, all else on all."""
+        outputs_only = case.kind is Kind.EQUIVALENCE
+        runs = tuple(
+            tuple(run for run in record.runs if run.step.arm == arm and (run.step.outputs or not outputs_only))
+            for arm in _arm_indices(case, record)
+        )
+        return cls(case, record, policy, runs)
+
+    @property
+    def all_runs(self) -> tuple[ProcessRun, ...]:
+        """The processes of all arms."""
+        return tuple(run for runs in self.runs for run in runs)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether a candidate is compared with a baseline."""
+        return len(self.case.arms) > 1
+
+    @property
+    def times_speed(self) -> bool:
+        """Whether the case is about speed."""
+        return self.case.kind in (Kind.THROUGHPUT, Kind.PITFALL)
+
+    @property
+    def where(self) -> str:
+        """Node and node class, for the end of a reason."""
+        return f"on {node_text(self.record.node)} @{self.case.node_class.name}"
+
+    def label(self, arm: int) -> str:
+        """An arm's label, with its part in a pair."""
+        part = ("baseline ", "candidate ")[min(arm, 1)] if self.is_pair else ""
+        return part + self.case.arms[arm].label
+
+    def verdict(
+        self,
+        status: Status,
+        reason: str,
+        *,
+        throughput: Throughput | None = None,
+        equivalence: Equivalence | None = None,
+        pitfall: Pitfall | None = None,
+        estimate: Estimate | None = None,
+        arms: Sequence[ArmSpeed] = (),
+        slug: str = "",
+        detail: str = "",
+    ) -> Verdict:
+        """A verdict on this case with everything filled in that all verdicts share."""
+        return Verdict(
+            case=self.case.id,
+            status=status,
+            reason=f"{reason} {self.where}",
+            throughput=throughput,
+            equivalence=equivalence,
+            pitfall=pitfall,
+            estimate=estimate,
+            expected=expected_text(self.case.check, self.policy),
+            arms=tuple(arms),
+            slug=slug,
+            detail=detail,
+            node=node_text(self.record.node) if self.record.node else "",
+            seconds=sum(run.wall_s for run in self.all_runs),
+            synthetic=any(arm.model.synthetic for arm in self.case.arms),
+        )
+
+
+def _arm_indices(case: Case, record: JobRecord) -> tuple[int, ...]:
+    """Which arms of the job a case is about; arms that the job does not have get an index without processes."""
+    wanted = [arm.identity for arm in case.arms]
+    present = [arm.identity for arm in record.job.arms]
+    if wanted == present:
+        return tuple(range(len(wanted)))
+    return tuple(present.index(identity) if identity in present else -1 for identity in wanted)

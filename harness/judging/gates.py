@@ -1,0 +1,162 @@
+"""What must hold before figures are looked at. Each gate returns a verdict that ends the matter, or ``None``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.measurement import ProcessRun, Samples
+from harness.domain.verdict import Verdict
+from harness.domain.words import Kind, Status
+from harness.domain.workload import Workload
+from harness.judging.evidence import Evidence
+from harness.judging.samples import Implausible, NothingKept, ProcessMedian
+from harness.judging.throughput import MIN_STARTS
+
+_SPARES_WHOLE_ROWS = frozenset(
+    {FailureKind.CRASH, FailureKind.OUT_OF_MEMORY, FailureKind.TIMEOUT, FailureKind.INTERRUPTED, FailureKind.NODE_LOST}
+)
+"""Ends of a process that leave what it had completed before valid. All others cast doubt on every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Blame:
+    """A failure that this case has to answer for."""
+
+    arm: int
+    failure: Failure
+
+
+def wrong_node(evidence: Evidence) -> Verdict | None:
+    """The job landed on a node outside the case's class: nothing measured there answers the case."""
+    node = evidence.record.node
+    unmet = evidence.case.node_class.unmet(node) if node else ""
+    if not unmet:
+        return None
+    return evidence.verdict(Status.NOT_APPLICABLE, f"not_applicable: {unmet}", slug="E-wrong-node")
+
+
+def failed(evidence: Evidence) -> Verdict | None:
+    """Turn failures into verdicts: unsupported, no baseline, the candidate's fault, infrastructure - in this order."""
+    blames = list(_blames(evidence))
+    for blame in blames:
+        if blame.failure.kind is FailureKind.UNSUPPORTED:
+            return _failure_verdict(evidence, Status.UNSUPPORTED, blame, "unsupported: ")
+    candidate = len(evidence.case.arms) - 1
+    for blame in blames:
+        if blame.failure.blames_candidate and blame.arm != candidate:
+            return _failure_verdict(evidence, Status.ERROR, blame, "no baseline: ", slug="E-no-baseline")
+    for blame in blames:
+        if blame.failure.blames_candidate:
+            return _failure_verdict(evidence, Status.FAIL, blame)
+    if blames:
+        return _failure_verdict(evidence, Status.ERROR, blames[0])
+    return _job_failed(evidence)
+
+
+def unmeasured(evidence: Evidence) -> Verdict | None:
+    """An arm without any process that this case could rest on."""
+    for arm, runs in enumerate(evidence.runs):
+        if not any(_answers(evidence, run) for run in runs):
+            reason = f"{evidence.label(arm)} has no measurement of {evidence.case.workload_name}"
+            slug = "E-no-baseline" if evidence.is_pair and arm == 0 else "E-no-measurement"
+            return evidence.verdict(Status.ERROR, reason, slug=slug)
+    return None
+
+
+def content_keys(evidence: Evidence) -> Verdict | None:
+    """What really ran must be one thing per arm, and two things in a contrast."""
+    keys = [{run.content_key for run in runs if run.content_key} for runs in evidence.runs]
+    for arm, found in enumerate(keys):
+        if len(found) > 1:
+            reason = f"{evidence.label(arm)} changed while it was measured: content keys {', '.join(sorted(found))}"
+            return evidence.verdict(Status.ERROR, reason, slug="E-content-changed")
+    if evidence.is_pair and set.intersection(*keys):
+        reason = f"no contrast: both arms are the same content {keys[0].pop()}"
+        return evidence.verdict(Status.ERROR, reason, slug="E-no-contrast")
+    return None
+
+
+def niced(evidence: Evidence) -> Verdict | None:
+    """Speed measured at another priority than normal says nothing about the engine."""
+    if not evidence.times_speed:
+        return None
+    values = sorted({run.conditions.niceness for run in evidence.all_runs} - {0})
+    if not values:
+        return None
+    reason = f"not_judged: measured at niceness {', '.join(map(str, values))}, speed needs 0"
+    return evidence.verdict(Status.NOT_JUDGED, reason, slug="E-niceness")
+
+
+def _blames(evidence: Evidence) -> Iterator[_Blame]:
+    for arm, runs in enumerate(evidence.runs):
+        for run in runs:
+            failure = _relevant_failure(evidence, run, runs)
+            if failure:
+                yield _Blame(arm, failure)
+
+
+def _relevant_failure(evidence: Evidence, run: ProcessRun, siblings: tuple[ProcessRun, ...]) -> Failure | None:
+    if run.failure and not _is_spared(evidence, run, siblings):
+        return run.failure
+    workload = evidence.case.workload
+    samples = run.samples_of(evidence.case.workload_name)
+    if evidence.times_speed and isinstance(workload, Workload) and samples:
+        return _distrust(samples, workload, evidence.policy.ceiling_tps)
+    return None
+
+
+def _is_spared(evidence: Evidence, run: ProcessRun, siblings: tuple[ProcessRun, ...]) -> bool:
+    """Whether the case has all it needs although this process failed: its own rows whole, and starts enough."""
+    if not run.failure or run.failure.kind not in _SPARES_WHOLE_ROWS or evidence.case.kind is Kind.MEMORY:
+        return False
+    if evidence.case.kind is Kind.EQUIVALENCE:
+        asked = evidence.record.job.outputs
+        return asked is not None and {prompt.name for prompt in asked.prompts} <= {each.prompt for each in run.outputs}
+    starts = sum(each.step.scored and _answers(evidence, each) for each in siblings)
+    return _answers(evidence, run) and starts >= MIN_STARTS
+
+
+def _distrust(samples: Samples, workload: Workload, ceiling_tps: float) -> Failure | None:
+    if samples.tokens != workload.tokens:
+        message = f"{workload.name}: {samples.tokens} tokens were timed, {workload.tokens} were asked for"
+        return Failure(FailureKind.ECHO_MISMATCH, message, "E-echo-mismatch")
+    try:
+        ProcessMedian.of(samples, 0, ceiling_tps)
+    except Implausible as error:
+        return Failure(FailureKind.IMPLAUSIBLE, str(error), "E-implausible")
+    except NothingKept as error:
+        return Failure(FailureKind.UNPARSABLE, str(error), "E-nothing-kept")
+    return None
+
+
+def _answers(evidence: Evidence, run: ProcessRun) -> bool:
+    match evidence.case.kind:
+        case Kind.MEMORY:
+            return True
+        case Kind.EQUIVALENCE:
+            return bool(run.outputs)
+        case Kind.THROUGHPUT | Kind.PITFALL:
+            return run.samples_of(evidence.case.workload_name) is not None
+
+
+def _job_failed(evidence: Evidence) -> Verdict | None:
+    failure = evidence.record.failure
+    if failure is None or failure in [run.failure for run in evidence.record.runs]:
+        return None  # a process's failure told again: the cases that it concerns have answered for it
+    tries = f" after {evidence.record.tries} tries" if evidence.record.tries > 1 else ""
+    status = Status.ERROR
+    if failure.kind is FailureKind.UNSUPPORTED:
+        status = Status.UNSUPPORTED
+    elif failure.blames_candidate and not evidence.is_pair:
+        status = Status.FAIL
+    word = f"{status}: " if status is Status.UNSUPPORTED else ""
+    reason = f"{word}job failed{tries}, {failure.message}"
+    return evidence.verdict(status, reason, slug=failure.slug, detail=failure.detail)
+
+
+def _failure_verdict(evidence: Evidence, status: Status, blame: _Blame, prefix: str = "", slug: str = "") -> Verdict:
+    failure = blame.failure
+    reason = f"{prefix}{evidence.label(blame.arm)}: {failure.kind}, {failure.message}"
+    return evidence.verdict(status, reason, slug=slug or failure.slug, detail=failure.detail)

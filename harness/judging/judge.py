@@ -1,0 +1,192 @@
+"""One entry point: a case and its job's record in, a verdict out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from harness.domain.case import Case, ContrastCheck, Expectation, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.policy import Policy
+from harness.domain.verdict import ArmSpeed, Estimate, Verdict
+from harness.domain.words import Pitfall, Status, Throughput
+from harness.domain.workload import OutputProfile
+from harness.judging import gates
+from harness.judging.evidence import Evidence
+from harness.judging.floors import judge_floor
+from harness.judging.memory import judge_memory
+from harness.judging.outputs import OutputsVerdict, judge_outputs, scope
+from harness.judging.pitfalls import judge_pitfall
+from harness.judging.quants import limits_of
+from harness.judging.record import JobRecord
+from harness.judging.samples import arm_speed
+from harness.judging.throughput import ContrastVerdict, Rule, judge_contrast
+from harness.judging.wording import estimate_text, speeds_text
+
+_GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
+    gates.wrong_node,
+    gates.failed,
+    gates.unmeasured,
+    gates.content_keys,
+    gates.niced,
+)
+
+
+def judge(case: Case, job: JobRecord, policy: Policy) -> Verdict:
+    """Judge one case from its job's record.
+
+    Args:
+        case: What is asked.
+        job: What was measured.
+        policy: How strictly is judged.
+
+    Returns:
+        The verdict; judging the same record again gives an equal one.
+    """
+    evidence = Evidence.of(case, job, policy)
+    verdict = next((refusal for gate in _GATES if (refusal := gate(evidence))), None)
+    return _apply_policy(verdict or _judge_check(evidence), policy)
+
+
+def _judge_check(evidence: Evidence) -> Verdict:
+    match evidence.case.check:
+        case FloorCheck() as check:
+            return _floor(evidence, check)
+        case ContrastCheck() as check:
+            return _wrong_output(evidence) or _contrast(evidence, check)
+        case PitfallCheck() as check:
+            return _wrong_output(evidence) or _pitfall(evidence, check)
+        case OutputCheck():
+            return _outputs(evidence)
+        case MemoryCheck() as check:
+            return _memory(evidence, check)
+
+
+def _apply_policy(verdict: Verdict, policy: Policy) -> Verdict:
+    if verdict.status is not Status.INCONCLUSIVE or policy.inconclusive == "skip":
+        return verdict
+    return replace(verdict, status=Status.ERROR, slug=verdict.slug or "E-inconclusive")
+
+
+# ---- speed -----------------------------------------------------------------------------------------------------------
+
+
+def _floor(evidence: Evidence, check: FloorCheck) -> Verdict:
+    found = judge_floor(
+        evidence.runs[0], evidence.case.workload_name, check.tokens_per_second, Rule.of(evidence.policy)
+    )
+    if not all(output.finite for run in evidence.runs[0] for output in run.outputs):
+        return evidence.verdict(Status.NOT_JUDGED, "not_judged: the outputs hold NaN or inf", slug="E-wrong-output")
+    arms = _arms(arm_speed(evidence.case.arms[0].label, found.medians))
+    figure = estimate_text(found.speed, evidence.policy.alpha) if found.speed else speeds_text(arms)
+    word = "inconclusive: " if found.status is Status.INCONCLUSIVE else ""
+    return evidence.verdict(found.status, f"{word}{figure}, {found.why},", estimate=found.speed, arms=arms)
+
+
+def _contrast(evidence: Evidence, check: ContrastCheck) -> Verdict:
+    found, arms = _compare(evidence)
+    status = _contrast_status(found.throughput, check.expect)
+    return evidence.verdict(
+        status, _contrast_reason(evidence, found, arms), throughput=found.throughput, estimate=found.ratio, arms=arms
+    )
+
+
+def _contrast_status(word: Throughput, expect: Expectation) -> Status:
+    if word is Throughput.INCONCLUSIVE:
+        return Status.INCONCLUSIVE
+    met = {
+        Expectation.NO_REGRESSION: word is not Throughput.REGRESSED,
+        Expectation.IMPROVED: word is Throughput.IMPROVED,
+        Expectation.REPORT: True,
+    }
+    return Status.PASS if met[expect] else Status.FAIL
+
+
+def _pitfall(evidence: Evidence, check: PitfallCheck) -> Verdict:
+    found, arms = _compare(evidence)
+    word = judge_pitfall(found.throughput)
+    status = Status.INCONCLUSIVE if word is Pitfall.INCONCLUSIVE else Status.PASS
+    advice = {
+        Pitfall.PRESENT: f"pitfall present, use {check.instead or 'the baseline'}: ",
+        Pitfall.GONE: "pitfall gone, the advice is out of date for this build: ",
+    }
+    return evidence.verdict(
+        status,
+        advice.get(word, "") + _contrast_reason(evidence, found, arms),
+        throughput=found.throughput,
+        pitfall=word,
+        estimate=found.ratio,
+        arms=arms,
+    )
+
+
+def _compare(evidence: Evidence) -> tuple[ContrastVerdict, tuple[ArmSpeed, ...]]:
+    ours, theirs = evidence.runs
+    found = judge_contrast(ours, theirs, evidence.case.workload_name, Rule.of(evidence.policy))
+    baseline, candidate = evidence.case.arms
+    return found, _arms(arm_speed(baseline.label, found.baseline), arm_speed(candidate.label, found.candidate))
+
+
+def _contrast_reason(evidence: Evidence, found: ContrastVerdict, arms: tuple[ArmSpeed, ...]) -> str:
+    figures = [speeds_text(arms), *_figure(found.ratio, evidence.policy.alpha), found.why]
+    if found.dropped:
+        figures.append(f"{found.dropped} blocks dropped for want of one arm")
+    return f"{found.throughput}: {', '.join(figures)},"
+
+
+def _figure(estimate: Estimate | None, alpha: float) -> list[str]:
+    return [estimate_text(estimate, alpha)] if estimate else []
+
+
+def _arms(*speeds: ArmSpeed | None) -> tuple[ArmSpeed, ...]:
+    return tuple(speed for speed in speeds if speed)
+
+
+# ---- outputs and memory ----------------------------------------------------------------------------------------------
+
+
+def _wrong_output(evidence: Evidence) -> Verdict | None:
+    """Equivalence comes before throughput: the speed of wrong output is not judged."""
+    profile = evidence.record.job.outputs
+    if profile is None:
+        return None
+    found = _compare_outputs(evidence, profile)
+    speed_counts = found.equivalence.speed_may_be_judged if found.equivalence else found.status is not Status.ERROR
+    if speed_counts:
+        return None
+    word = found.equivalence or "unknown"
+    reason = f"not_judged: the outputs are {word} ({found.why}),"
+    return evidence.verdict(
+        Status.NOT_JUDGED, reason, equivalence=found.equivalence, slug="E-wrong-output", detail=found.detail
+    )
+
+
+def _outputs(evidence: Evidence) -> Verdict:
+    workload = evidence.case.workload
+    profile = workload if isinstance(workload, OutputProfile) else evidence.record.job.outputs
+    if profile is None:
+        return evidence.verdict(Status.ERROR, "the job was asked for no outputs", slug="E-no-measurement")
+    found = _compare_outputs(evidence, profile)
+    word = found.equivalence or found.status
+    slug = "E-no-baseline" if found.status is Status.ERROR else ""
+    reason = f"{word}: {found.why} ({scope(profile)})"
+    return evidence.verdict(found.status, reason, equivalence=found.equivalence, slug=slug, detail=found.detail)
+
+
+_WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
+
+
+def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdict:
+    """Compare process with process, in order, where several answered; the worst counts."""
+    baseline, candidate = ([run.outputs for run in runs if run.step.outputs] for runs in evidence.runs)
+    limits = limits_of(evidence.case.arms[0].model)
+    rounds = max(1, min(len(baseline), len(candidate)))
+    pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
+    found = [judge_outputs(ours, theirs, profile, limits) for ours, theirs in pairs]
+    return min(found, key=lambda verdict: _WORST_FIRST.index(verdict.status))
+
+
+def _memory(evidence: Evidence, check: MemoryCheck) -> Verdict:
+    found = judge_memory(evidence.all_runs, check.max_rss_mib)
+    slug = "E-no-measurement" if found.status is Status.ERROR else ""
+    figure = _figure(found.peak, evidence.policy.alpha)
+    return evidence.verdict(found.status, f"{', '.join([*figure, found.why])},", estimate=found.peak, slug=slug)

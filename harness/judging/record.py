@@ -1,0 +1,29 @@
+"""What is known of one job when its cases are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.domain.failure import Failure
+from harness.domain.job import Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """The measurements of a job's last try.
+
+    Attributes:
+        job: The job.
+        runs: Its engine processes, in the order in which they ended. Tries are never mixed: a retry starts afresh.
+        failure: The job's own failure (e.g. node lost), not one of its processes'.
+        node: The node it ran on; ``None`` where it never started.
+        tries: How many tries were made, the last one included.
+    """
+
+    job: Job
+    runs: tuple[ProcessRun, ...]
+    failure: Failure | None = None
+    node: NodeFacts | None = None
+    tries: int = 1

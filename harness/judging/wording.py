@@ -1,0 +1,78 @@
+"""Figures in words: the first line of every verdict is made here, so that all of them read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.domain.case import Check, ContrastCheck, Expectation, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.node import NodeFacts
+from harness.domain.policy import Policy
+from harness.domain.verdict import ArmSpeed, Estimate
+
+_WHOLE_FROM = 1000
+_ONE_DIGIT_FROM = 100
+
+
+def speed_text(tps: float) -> str:
+    """Tokens per second with about four digits, without the unit."""
+    if tps >= _WHOLE_FROM:
+        return f"{tps:.0f}"
+    if tps >= _ONE_DIGIT_FROM:
+        return f"{tps:.1f}"
+    return f"{tps:.2f}" if tps >= 1 else f"{tps:.3g}"
+
+
+def speeds_text(arms: Sequence[ArmSpeed]) -> str:
+    """All arms' speeds, e.g. ``412.3 -> 380.1 t/s``; baseline first."""
+    return " -> ".join(speed_text(arm.tps) for arm in arms) + " t/s" if arms else "no speed"
+
+
+def estimate_text(estimate: Estimate, alpha: float) -> str:
+    """A figure with its interval and what it rests on."""
+    if estimate.unit == "ratio":
+        return (
+            f"ratio {estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}] "
+            f"({_level(alpha)} interval, n = {estimate.n} pairs)"
+        )
+    if estimate.unit == "MiB":
+        return f"peak {estimate.value:.1f} MiB (n = {estimate.n} processes, lowest {estimate.low:.1f})"
+    figures = f"{speed_text(estimate.value)} t/s [{speed_text(estimate.low)}, {speed_text(estimate.high)}]"
+    return f"{figures} ({_level(alpha)} interval, n = {estimate.n} processes)"
+
+
+def node_text(node: NodeFacts | None) -> str:
+    """Short description of what decides speed: GPUs, or the CPU."""
+    if node is None:
+        return "unknown node"
+    if not node.gpus:
+        return f"{' '.join(node.cpu_model.split())} ({node.cores} cores)"
+    names = [gpu.name for gpu in node.gpus]
+    return ", ".join(f"{names.count(name)}x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names))
+
+
+def expected_text(check: Check, policy: Policy) -> str:
+    """What a check wants, in words."""
+    match check:
+        case FloorCheck(tokens_per_second=None):
+            return "the speed is shown, no floor"
+        case FloorCheck(tokens_per_second=floor):
+            return f"at least {floor:g} t/s"
+        case ContrastCheck(expect=expect):
+            return _EXPECTED[expect] + f" (alpha {policy.alpha:g}, margin {policy.margin:g})"
+        case PitfallCheck(source=source):
+            return f"slower, as reported in {source or 'an unnamed source'} (alpha {policy.alpha:g})"
+        case OutputCheck():
+            return "outputs equivalent to the baseline's"
+        case MemoryCheck(max_rss_mib=limit):
+            return f"peak resident memory of at most {limit:g} MiB"
+
+
+_EXPECTED = {
+    Expectation.NO_REGRESSION: "candidate not slower than the baseline",
+    Expectation.IMPROVED: "candidate faster than the baseline",
+    Expectation.REPORT: "any decided verdict",
+}
+
+
+def _level(alpha: float) -> str:
+    return f"{100 * (1 - alpha):g} %"

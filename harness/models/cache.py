@@ -1,0 +1,274 @@
+"""The node-local cache of made models: asked for by card and quant, made once, never half.
+
+A model's file name ends in a key over everything that decides its bytes: the card, the maker's version, the quant, and
+the quantizer's program and libraries. Makers of one key take turns by a file lock, so a second one waits and uses what
+the first made. A model counts as present when its sidecar is: the sidecar is written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from filelock import FileLock, Timeout
+
+from harness.domain.errors import Infrastructure
+from harness.models.card import Card, load_card
+from harness.models.hashing import file_sha256
+from harness.models.inspect import inspect_gguf
+from harness.models.make import MAKER_VERSION, Plan, plan_model, write_model
+from harness.models.quantize import (
+    UNQUANTIZED,
+    Quant,
+    Quantizer,
+    Run,
+    find_quantizer,
+    known_quant,
+    quantize,
+    run_to_end,
+)
+from harness.models.storage import (
+    appearing,
+    cache_root,
+    disk_errors,
+    make_folder,
+    read_json,
+    remove_stale,
+    require_space,
+    write_json,
+)
+
+_KEY_DIGITS = 16
+_LOCK_SECONDS = 3600.0
+_BITS_OF_F16 = 16.0
+_SPACE_MARGIN = 1.25
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a maker is doing.
+
+    Attributes:
+        stage: ``waiting`` for another maker, drawing ``weights``, ``quantizing``, or ``hashing``.
+        done: Bytes done.
+        total: Bytes in all; 0 where it is not known.
+    """
+
+    stage: Literal["waiting", "weights", "quantizing", "hashing"]
+    done: int = 0
+    total: int = 0
+
+
+ReportProgress: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """A model to be had.
+
+    Attributes:
+        card: Its shape card.
+        quant: Name of the mixture; ``F16`` is the card's own.
+    """
+
+    card: Card
+    quant: str = UNQUANTIZED
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What is written beside a cached model.
+
+    Attributes:
+        sha256: Of the model file.
+        size: Its bytes.
+        synthetic: Always true here: random weights.
+        card: Name of the card.
+        card_sha256: Digest of the card and its training text.
+        quant: Name of the mixture.
+        maker_version: Version of the maker of the F16 file.
+        quantizer_sha256: Of the quantizer's program and libraries; empty for F16.
+    """
+
+    sha256: str
+    size: int
+    synthetic: bool
+    card: str
+    card_sha256: str
+    quant: str
+    maker_version: int
+    quantizer_sha256: str
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What a maker works with.
+
+    Attributes:
+        root: Root of the cache.
+        threads: Cores reserved for quantizing.
+        run: Starts the quantizer.
+        report: Told the progress.
+        lock_seconds: How long another maker is waited for.
+    """
+
+    root: Path
+    threads: int = 1
+    run: Run = run_to_end
+    report: ReportProgress = lambda _: None
+    lock_seconds: float = _LOCK_SECONDS
+
+
+def ensure_model(
+    card: str | Path | Card,
+    quant: str = "IQ4_XS",
+    *,
+    threads: int = 1,
+    run: Run = run_to_end,
+    progress: ReportProgress | None = None,
+    cache: Path | None = None,
+) -> Path:
+    """The path of a made model, making it first where the cache has none.
+
+    Args:
+        card: A packaged card's name, a card file's path, or a card.
+        quant: Name of the mixture.
+        threads: Cores the caller has reserved.
+        run: Starts the quantizer.
+        progress: Told what is going on.
+        cache: Root of the cache; `cache_root()` when None.
+
+    Raises:
+        BadInput: Faults of the card, ``E-unknown-quant``, ``E-quantizer-missing``, ``E-quantize-failed``.
+        Infrastructure: ``E-disk-full``, ``E-no-permission``, ``E-cache-unusable``, ``E-cache-busy``, the quantizer's.
+    """
+    request = ModelRequest(card if isinstance(card, Card) else load_card(card), quant)
+    return ensure(request, Workshop(cache or cache_root(), threads, run, progress or (lambda _: None)))
+
+
+def ensure(request: ModelRequest, workshop: Workshop) -> Path:
+    """As `ensure_model`, for a request and a workshop."""
+    quant = known_quant(request.quant)
+    if quant.name == UNQUANTIZED:
+        return _ensure_f16(request.card, workshop)
+    quantizer = find_quantizer()
+    final = _final_path(request.card, quant, workshop, quantizer)
+    if _ready(final):
+        return final
+    source = _ensure_f16(request.card, workshop)
+    with _turn(final, workshop) as made_meanwhile:
+        if not made_meanwhile:
+            _quantize_into(final, source, quant, quantizer, workshop)
+            _finish(final, request.card, quant, quantizer.digest(), workshop)
+    return final
+
+
+def read_sidecar(model: Path) -> Sidecar | None:
+    """What is known of a cached model; None for other files and half-made ones."""
+    content = read_json(_sidecar_path(model))
+    try:
+        return Sidecar(**content) if content else None
+    except TypeError:
+        return None
+
+
+def _ensure_f16(card: Card, workshop: Workshop) -> Path:
+    quant = known_quant(UNQUANTIZED)
+    final = _final_path(card, quant, workshop, None)
+    if _ready(final):
+        return final
+    plan = plan_model(card)
+    with _turn(final, workshop) as made_meanwhile:
+        if not made_meanwhile:
+            _write_into(final, plan, workshop)
+            _finish(final, card, quant, "", workshop)
+    return final
+
+
+def _final_path(card: Card, quant: Quant, workshop: Workshop, quantizer: Quantizer | None) -> Path:
+    deciding: dict[str, Any] = {"card": card.digest(), "maker": MAKER_VERSION, "quant": quant.name}
+    if quantizer is not None:
+        deciding["quantizer"] = quantizer.digest()
+    key = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
+    return workshop.root / "models" / f"{card.name}-{quant.name}-{key}.gguf"
+
+
+def _sidecar_path(model: Path) -> Path:
+    return model.with_suffix(".json")
+
+
+def _ready(model: Path) -> bool:
+    """Whether the model is whole: the sidecar is there and the size is the one it says."""
+    known = read_sidecar(model)
+    try:
+        return known is not None and model.stat().st_size == known.size
+    except OSError:
+        return False
+
+
+@contextmanager
+def _turn(final: Path, workshop: Workshop) -> Iterator[bool]:
+    """Hold the lock of a model; yields whether another maker has made it meanwhile."""
+    make_folder(final.parent)
+    lock = FileLock(final.with_suffix(".lock"))
+    with disk_errors(final.with_suffix(".lock")):
+        _acquire(lock, final, workshop)
+    try:
+        ready = _ready(final)
+        if not ready:
+            with disk_errors(final.parent):
+                remove_stale(final)
+        yield ready
+    finally:
+        lock.release()
+
+
+def _acquire(lock: FileLock, final: Path, workshop: Workshop) -> None:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        workshop.report(Progress("waiting"))
+        try:
+            lock.acquire(timeout=workshop.lock_seconds)
+        except Timeout as busy:
+            said = f"another process has been making it for more than {workshop.lock_seconds:.0f} s"
+            raise Infrastructure("E-cache-busy", said, where=str(final), hint="see what that process does") from busy
+
+
+def _write_into(final: Path, plan: Plan, workshop: Workshop) -> None:
+    needed = plan.nbytes
+    require_space(final.parent, needed)
+
+    def report(done: int, total: int) -> None:
+        workshop.report(Progress("weights", done, total))
+
+    with disk_errors(final, needed), appearing(final) as temporary:
+        with temporary.open("xb") as file:
+            write_model(file, plan, report)
+        inspect_gguf(temporary)
+
+
+def _quantize_into(final: Path, source: Path, quant: Quant, quantizer: Quantizer, workshop: Workshop) -> None:
+    size = source.stat().st_size
+    needed = int(size * quant.bits / _BITS_OF_F16 * _SPACE_MARGIN)
+    require_space(final.parent, needed)
+    workshop.report(Progress("quantizing", 0, size))
+    with disk_errors(final, needed), appearing(final) as temporary:
+        quantize(source, temporary, quant, quantizer=quantizer, threads=workshop.threads, run=workshop.run)
+        inspect_gguf(temporary)
+    workshop.report(Progress("quantizing", size, size))
+
+
+def _finish(final: Path, card: Card, quant: Quant, quantizer: str, workshop: Workshop) -> None:
+    """Write the sidecar, which makes the model count as present."""
+    size = final.stat().st_size
+    workshop.report(Progress("hashing", 0, size))
+    digest = file_sha256(final, cache=workshop.root)
+    sidecar = Sidecar(digest, size, True, card.name, card.digest(), quant.name, MAKER_VERSION, quantizer)
+    with disk_errors(final):
+        write_json(_sidecar_path(final), asdict(sidecar))

@@ -1,0 +1,112 @@
+"""Make a model file from a card: F16 (or whatever the card's table says), byte for byte the same on every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import BinaryIO
+
+from harness.domain.errors import BadInput
+from harness.models import weights
+from harness.models.card import Card
+from harness.models.gguf_format import MetaValue, TensorSpec
+from harness.models.gguf_writer import file_size, write_gguf
+from harness.models.tokenizer import TokenKind, Vocabulary, build_vocabulary
+
+MAKER_VERSION = 1
+"""Raised whenever the same card would give other bytes; part of every cache key."""
+
+SYNTHETIC_KEY = "moe_harness.synthetic"
+CARD_KEY = "moe_harness.card"
+CARD_DIGEST_KEY = "moe_harness.card_sha256"
+
+BytesDone = Callable[[int, int], None]
+"""Told how many bytes of how many are written."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the bytes of a model file but the random draws.
+
+    Attributes:
+        card: The card.
+        metadata: All metadata in order, tokenizer and provenance included.
+        tensors: All tensors in order.
+        control_rows: Ids of control tokens.
+    """
+
+    card: Card
+    metadata: dict[str, MetaValue]
+    tensors: tuple[TensorSpec, ...]
+    control_rows: frozenset[int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the file."""
+        return file_size(self.metadata, self.tensors)
+
+
+def plan_model(card: Card) -> Plan:
+    """Work out header and tensors.
+
+    Raises:
+        BadInput: ``E-card-not-makeable``: a tensor type that can't be drawn, or a tokenizer recipe that does not work
+            out.
+    """
+    vocabulary = _vocabulary(card)
+    layout = card.shape.layout(len(vocabulary.tokens) if vocabulary else 0)
+    foreign = [tensor for tensor in layout.tensors if not weights.can_fill(tensor)]
+    if foreign:
+        found = f"tensor '{foreign[0].name}' has type {foreign[0].type.name}"
+        raise BadInput("E-card-not-makeable", f"{found}; only F32 and F16 can be drawn so far", where=card.name)
+    metadata = {**layout.metadata, **_provenance(card)}
+    control: frozenset[int] = frozenset()
+    if vocabulary and card.tokenizer:
+        metadata |= vocabulary.metadata(card.tokenizer.pre)
+        control = frozenset(number for number, kind in enumerate(vocabulary.kinds) if kind is not TokenKind.NORMAL)
+    return Plan(card, metadata, layout.tensors, control)
+
+
+def write_model(file: BinaryIO, plan: Plan, progress: BytesDone | None = None) -> None:
+    """Write the model file.
+
+    Args:
+        file: Open for binary writing, at its start.
+        plan: From `plan_model`.
+        progress: Told the bytes of weights done and in all.
+    """
+    total = sum(tensor.nbytes for tensor in plan.tensors)
+    done = 0
+
+    def produced(tensor: TensorSpec) -> Iterator[bytes]:
+        nonlocal done
+        for piece in weights.tensor_bytes(tensor, plan.card.weights, plan.control_rows):
+            yield piece
+            done += len(piece)
+            if progress is not None:
+                progress(done, total)
+
+    write_gguf(file, plan.metadata, plan.tensors, produced)
+
+
+def _provenance(card: Card) -> dict[str, MetaValue]:
+    return {
+        "general.name": MetaValue("string", card.name),
+        SYNTHETIC_KEY: MetaValue("bool", True),
+        CARD_KEY: MetaValue("string", card.name),
+        CARD_DIGEST_KEY: MetaValue("string", card.digest()),
+    }
+
+
+def _vocabulary(card: Card) -> Vocabulary | None:
+    recipe = card.tokenizer
+    if recipe is None:
+        return None
+    try:
+        return _trained(recipe.corpus_text(), recipe.merges, recipe.specials, recipe.size)
+    except (ValueError, OSError) as fault:
+        raise BadInput("E-card-not-makeable", str(fault), where=f"{card.name}: tokenizer") from fault
+
+
+_trained = lru_cache(maxsize=4)(build_vocabulary)

@@ -1,0 +1,228 @@
+"""A matrix's arms: the product of builds, models and axes, less what is excluded, plus what is included.
+
+Per node class, model and build the axes are those of ``[flags]`` with those of every ``[[when]]`` that holds put
+over them, in the file's order. An ``[[exclude]]`` removes from this product; an ``[[include]]`` adds one arm
+afterwards, so no exclude takes it away: its flags are put over the first value of every axis. Two declarations that
+complete to the same flags are one arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from harness.domain.arm import Arm
+from harness.domain.build import Build, Fork
+from harness.domain.errors import BadInput
+from harness.domain.flags import Flags, FlagValue
+from harness.domain.model import Model
+from harness.domain.node import ANY_CLASS, NodeClass
+from harness.engines.flags import Unsupported, complete
+from harness.planning.problems import Problem
+from harness.planning.schema import Condition, IncludeEntry, Matrix, Where
+
+Declared = dict[str, FlagValue]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedArm:
+    """An arm on a node class, and how it came to be. Compared by identity: there is one object of each.
+
+    Attributes:
+        arm: The arm; where the build can't do it, with the flags as declared.
+        node_class: Where it is asked for.
+        declared: The flags that the matrix says.
+        flags: The same flags completed, for looking up; as declared where the build can't do it.
+        unsupported: Why the build can't do it; empty if it can.
+        origin: File and key that it comes from.
+    """
+
+    arm: Arm
+    node_class: NodeClass
+    declared: Declared
+    flags: Mapping[str, FlagValue]
+    unsupported: str
+    origin: str
+
+    def has(self, name: str, values: Iterable[FlagValue]) -> bool:
+        """Whether a flag has one of some values, as declared or as completed (``on`` is 1)."""
+        return any(
+            (name in found and found[name] == value) for value in values for found in (self.declared, self.flags)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """Build, model and class with their axes.
+
+    Attributes:
+        build: The build.
+        model: The model.
+        node_class: The class.
+        axes: The flags' values.
+        shown: Flags that labels show: what has more than one value here, or has one by an include only.
+        origin: Where the last of the axes was declared.
+    """
+
+    build: Build
+    model: Model
+    node_class: NodeClass
+    axes: Mapping[str, tuple[FlagValue, ...]]
+    shown: tuple[str, ...]
+    origin: str
+
+
+class Workshop:
+    """Makes the arms of one matrix and keeps what is costly to make: builds, models, completed flags.
+
+    Args:
+        matrix: The matrix.
+        options: Option spellings of a build's ``--help``, by build, where it was read.
+    """
+
+    def __init__(self, matrix: Matrix, options: Mapping[str, frozenset[str]]) -> None:
+        self.matrix = matrix
+        self._options = options
+        self._corners: dict[tuple[str, str, str], Corner] = {}
+        self.problems: list[Problem] = []
+        self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | str] = {}
+        self._arms: dict[tuple[object, ...], tuple[Arm, str]] = {}
+
+    @cached_property
+    def builds(self) -> dict[str, Build]:
+        """The domain's builds, by name."""
+        return {
+            name: Build(name, Fork(entry.fork), entry.wheel, entry.path) for name, entry in self.matrix.builds.items()
+        }
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The domain's models, by name; a card without a quantization is taken as written."""
+        return {
+            name: Model(name, entry.card, (entry.quant.upper() or "F16") if entry.card else "", entry.path)
+            for name, entry in self.matrix.models.items()
+        }
+
+    @cached_property
+    def node_classes(self) -> tuple[NodeClass, ...]:
+        """The classes that are declared, or the one that every node belongs to."""
+        declared = self.matrix.node_classes.items()
+        return tuple(
+            NodeClass(
+                name, entry.min_gpus, entry.min_vram_gib, entry.min_ram_gib, entry.min_cores, tuple(sorted(entry.isa))
+            )
+            for name, entry in declared
+        ) or (NodeClass(ANY_CLASS),)
+
+    @cached_property
+    def environment(self) -> tuple[tuple[str, str], ...]:
+        """Variables that every engine gets."""
+        return tuple(sorted(self.matrix.environment.items()))
+
+    def corner(self, build: Build, model: Model, node_class: NodeClass) -> Corner:
+        """The axes of one build, model and class."""
+        key = (build.name, model.name, node_class.name)
+        if key not in self._corners:
+            self._corners[key] = _corner(self, build, model, node_class)
+        return self._corners[key]
+
+    def completed(self, build: Build, declared: Declared, origin: str) -> Flags | str:
+        """The complete flags, or why the build can't do them. A bad value becomes a problem of the file."""
+        key = (build.name, tuple(sorted(declared.items())))
+        if key not in self._completed:
+            try:
+                self._completed[key] = complete(build, declared, options=self._options.get(build.name))
+            except Unsupported as unsupported:
+                self._completed[key] = unsupported.reason
+            except BadInput as bad:
+                problem = Problem(bad.slug, origin, bad.message, bad.hint)
+                if problem not in self.problems:
+                    self.problems.append(problem)
+                self._completed[key] = bad.message
+        return self._completed[key]
+
+    def arm(self, corner: Corner, declared: Declared, origin: str) -> PlannedArm:
+        """One arm on one class."""
+        build, model = corner.build, corner.model
+        key = (build.name, model.name, corner.shown, tuple(declared.items()))
+        if key not in self._arms:
+            flags = self.completed(build, declared, origin)
+            usable = flags if isinstance(flags, Flags) else Flags.of(declared)
+            reason = "" if isinstance(flags, Flags) else flags
+            self._arms[key] = (Arm(build, model, usable, self.environment, corner.shown), reason)
+        arm, reason = self._arms[key]
+        return PlannedArm(arm, corner.node_class, declared, arm.flags.as_dict(), reason, origin)
+
+
+def expand_arms(workshop: Workshop) -> list[PlannedArm]:
+    """All arms of a matrix, models outermost, in the file's order."""
+    unique: dict[tuple[str, str, str, Flags], PlannedArm] = {}
+    for arm in (*_grid(workshop), *_included(workshop)):
+        key = (arm.node_class.name, arm.arm.model.name, arm.arm.build.name, arm.arm.flags)
+        unique.setdefault(key, arm)
+    return list(unique.values())
+
+
+def holds(condition: Condition, build: Build, model: Model, node_class: NodeClass) -> bool:
+    """Whether a condition holds, its flags apart."""
+    asked = (
+        (condition.fork, build.fork.value),
+        (condition.build, build.name),
+        (condition.model, model.name),
+        (condition.node_class, node_class.name),
+    )
+    if any(names is not None and found not in names for names, found in asked):
+        return False
+    return condition.quant is None or model.quant in {quant.upper() for quant in condition.quant}
+
+
+def matches(where: Where, arm: PlannedArm) -> bool:
+    """Whether an arm meets a condition with its flags; a flag that the arm does not have is not met."""
+    return holds(where, arm.arm.build, arm.arm.model, arm.node_class) and all(
+        arm.has(name, values) for name, values in where.flags.items()
+    )
+
+
+def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
+    excludes = workshop.matrix.exclude
+    for model, node_class, build in product(workshop.models.values(), workshop.node_classes, workshop.builds.values()):
+        corner = workshop.corner(build, model, node_class)
+        rules = [rule for rule in excludes if holds(rule, build, model, node_class)]
+        for values in product(*corner.axes.values()):
+            arm = workshop.arm(corner, dict(zip(corner.axes, values, strict=True)), corner.origin)
+            if not any(all(arm.has(*wanted) for wanted in rule.flags.items()) for rule in rules):
+                yield arm
+
+
+def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClass) -> Corner:
+    matrix = workshop.matrix
+    axes, origin = dict(matrix.flags), matrix.source.at("flags")
+    for index, entry in enumerate(matrix.when):
+        if holds(entry, build, model, node_class):
+            axes.update(entry.flags)
+            origin = matrix.source.at("when", index)
+    values: dict[str, set[FlagValue]] = {name: set(axis) for name, axis in axes.items()}
+    shown: set[str] = set()
+    for include in matrix.include:
+        if (include.build, include.model) == (build.name, model.name) and _is_for(include, node_class):
+            for name, value in include.flags.items():
+                values.setdefault(name, set()).add(value)
+            shown |= include.flags.keys() - axes.keys()
+    shown |= {name for name, seen in values.items() if len(seen) > 1}
+    return Corner(build, model, node_class, axes, tuple(sorted(shown)), origin)
+
+
+def _included(workshop: Workshop) -> Iterator[PlannedArm]:
+    for index, entry in enumerate(workshop.matrix.include):
+        origin = workshop.matrix.source.at("include", index)
+        for node_class in workshop.node_classes:
+            if _is_for(entry, node_class):
+                corner = workshop.corner(workshop.builds[entry.build], workshop.models[entry.model], node_class)
+                first: Declared = {name: values[0] for name, values in corner.axes.items()}
+                yield workshop.arm(corner, {**first, **entry.flags}, origin)
+
+
+def _is_for(include: IncludeEntry, node_class: NodeClass) -> bool:
+    return include.node_class is None or node_class.name in include.node_class

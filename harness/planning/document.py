@@ -1,0 +1,116 @@
+"""Reading a matrix file: TOML, the files it extends, and paths made independent of where the command was started.
+
+``extends = "base.toml"`` puts a file on top of another: tables are merged key by key, lists of tables are appended to
+the base's, anything else replaces what the base says. Nothing that is read is executed.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.domain.errors import BadInput
+from harness.planning.source import Place, Source
+
+Places: TypeAlias = dict[tuple[str, str | int], Place]
+
+_PATH_KEYS = {"builds": ("path",), "models": ("path", "card")}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The merged keys, and where each was written."""
+
+    data: dict[str, Any]
+    source: Source
+
+
+def read_document(path: Path) -> Document:
+    """Read a file and all that it extends.
+
+    Raises:
+        BadInput: ``E-matrix-missing``, ``E-matrix-unreadable``, ``E-matrix-syntax`` (with the line) or
+            ``E-matrix-extends``.
+    """
+    data: dict[str, Any] = {}
+    places: Places = {}
+    for file in reversed(list(_chain(path))):
+        layer = _read(file)
+        layer.pop("extends", None)
+        _resolve_paths(layer, file.parent)
+        _merge(data, layer, shown(file), places)
+    return Document(data, Source(shown(path), places))
+
+
+def shown(path: Path) -> str:
+    """A path as a person would name it: relative to the current folder where it lies below that."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _chain(path: Path) -> Iterator[Path]:
+    """The file, what it extends, what that extends, ..."""
+    seen: list[Path] = []
+    file = path
+    while True:
+        if file.resolve() in seen:
+            raise BadInput("E-matrix-extends", f"the file extends itself through {shown(seen[-1])}", where=shown(path))
+        seen.append(file.resolve())
+        yield file
+        base = _read(file).get("extends")
+        if not base:
+            return
+        if not isinstance(base, str):
+            raise BadInput("E-matrix-extends", f"expected a file name, found {base!r}", where=f"{shown(file)}: extends")
+        below = file.parent / base
+        if not below.is_file():
+            raise BadInput("E-matrix-extends", f"there is no file {base!r}", where=f"{shown(file)}: extends")
+        file = below
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput("E-matrix-missing", "there is no such file", where=shown(path)) from None
+    except (OSError, UnicodeDecodeError) as failure:
+        raise BadInput("E-matrix-unreadable", f"the file can't be read: {failure}", where=shown(path)) from failure
+    except tomllib.TOMLDecodeError as failure:
+        hint = "TOML texts need quotes; booleans are true and false"
+        raise BadInput("E-matrix-syntax", f"not TOML: {failure}", hint=hint, where=shown(path)) from failure
+
+
+def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
+    """Paths of builds, models and card files are relative to the file that says them."""
+    for section, keys in _PATH_KEYS.items():
+        entries = layer.get(section)
+        for entry in entries.values() if isinstance(entries, dict) else ():
+            for key in keys:
+                value = entry.get(key) if isinstance(entry, dict) else None
+                if isinstance(value, str) and _is_path(key, value):
+                    entry[key] = os.path.normpath(folder.absolute() / Path(value).expanduser())
+
+
+def _is_path(key: str, value: str) -> bool:
+    """A card may also be the name of a packaged one."""
+    return bool(value) and (key == "path" or "/" in value or value.endswith(".json"))
+
+
+def _merge(data: dict[str, Any], layer: dict[str, Any], file: str, places: Places) -> None:
+    for section, value in layer.items():
+        below = data.get(section)
+        if isinstance(value, list) and isinstance(below, list | None):
+            start = len(below or [])
+            data[section] = [*(below or []), *value]
+            places.update({(section, start + index): Place(file, index) for index in range(len(value))})
+        elif isinstance(value, dict) and isinstance(below, dict | None):
+            data[section] = {**(below or {}), **value}
+            places.update({(section, key): Place(file) for key in value})
+        else:
+            data[section] = value

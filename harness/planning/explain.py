@@ -1,0 +1,99 @@
+"""What the schema found wrong, in words: the file, the key path, what was expected and what was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from harness.domain.suggest import did_you_mean
+from harness.planning import schema
+from harness.planning.problems import INVALID, Problem
+from harness.planning.source import Source
+
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "builds": schema.BuildEntry,
+    "models": schema.ModelEntry,
+    "node_classes": schema.NodeClassEntry,
+    "when": schema.WhenEntry,
+    "include": schema.IncludeEntry,
+    "exclude": schema.ExcludeEntry,
+    "contrasts": schema.ContrastEntry,
+    "workloads": schema.WorkloadEntry,
+    "policy": schema.Policy,
+}
+_CHECKS: Mapping[str, type[BaseModel]] = {
+    "floor": schema.FloorEntry,
+    "outputs": schema.OutputsEntry,
+    "memory": schema.MemoryEntry,
+}
+_PREFIX = "Input should be "
+_LONGEST = 60
+_NAME_RULE = "letters and digits, with single '.', '_' or '-' between them"
+_NAME_OF_TABLE = "[key]"
+"""The validator's last path part where it complains about a table's name and not about its content."""
+
+
+def schema_problems(invalid: ValidationError, source: Source) -> list[Problem]:
+    """Turn the validator's errors into problems, in the file's order of sections."""
+    return [_problem(dict(error), source) for error in invalid.errors(include_url=False)]
+
+
+def _problem(error: dict[str, Any], source: Source) -> Problem:
+    location: tuple[str | int, ...] = error["loc"]
+    where = source.at(*_without_tag(location)) if location else source.file
+    if error["type"] == "extra_forbidden":
+        hint = did_you_mean(str(location[-1]), _known_keys(location[:-1]))
+        return Problem(INVALID, where, f"unknown key '{location[-1]}'", hint)
+    if error["type"] == "missing":
+        return Problem(INVALID, where, "the key is missing")
+    if error["type"] == "value_error":
+        return Problem(INVALID, where, str(error["ctx"]["error"]))
+    if error["type"] == "union_tag_not_found":
+        return Problem(INVALID, f"{where}.kind", "the key is missing", did_you_mean("", _CHECKS))
+    if error["type"] == "union_tag_invalid":
+        found = str(error["ctx"]["tag"])
+        return Problem(INVALID, f"{where}.kind", f"unknown kind '{found}'", did_you_mean(found, _CHECKS))
+    return Problem(INVALID, where, _type_message(error), _choice_hint(error))
+
+
+def _type_message(error: dict[str, Any]) -> str:
+    if error["loc"] and error["loc"][-1] == _NAME_OF_TABLE:
+        return f"a name is made of {_NAME_RULE}"
+    if error["type"] == "string_pattern_mismatch":
+        return f"expected {_NAME_RULE}, found {_shown(error['input'])}"
+    message: str = error["msg"]
+    if message.startswith(_PREFIX):
+        return f"expected {message.removeprefix(_PREFIX)}, found {_shown(error['input'])}"
+    return message
+
+
+def _choice_hint(error: dict[str, Any]) -> str:
+    if error["type"] != "literal_error" or not isinstance(error["input"], str):
+        return ""
+    return did_you_mean(error["input"], re.findall(r"'([^']+)'", error["ctx"]["expected"]))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def _without_tag(location: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Leave out what the validator adds to a path: the kind of a check, and which type of a union it tried."""
+    depth = 2
+    if location[0] == "checks" and len(location) > depth and location[depth] in _CHECKS:
+        location = (*location[:depth], *location[depth + 1 :])
+    return tuple(part for part in location if part != _NAME_OF_TABLE)
+
+
+def _known_keys(location: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The keys of the table at a place."""
+    table: type[BaseModel] = schema.Matrix
+    if location:
+        table = _SECTIONS.get(str(location[0]), schema.Matrix)
+        table = next((_CHECKS[part] for part in location if isinstance(part, str) and part in _CHECKS), table)
+        table = schema.Where if location[-1] == "where" else table
+    return tuple(table.model_fields)

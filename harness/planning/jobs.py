@@ -1,0 +1,157 @@
+"""Cases to jobs: few process starts, nothing measured twice.
+
+* Two arms that some case compares are one job. Every process start of an arm measures all workloads that its cases
+  ask for.
+* An output check of the same two arms rides in that job (its prompts are answered by the burn-in processes), also
+  where the check's own case was not selected: speed is not judged without it. Where no speed is compared, the job
+  has no workloads.
+* Cases of a single arm ride in a job that has their arm anyway, best in one that measures their workload already.
+  Other arms get a job of their own.
+* A memory limit is about everything that a process does, so its job measures all workloads of the matrix for that
+  arm, whatever else was selected: a verdict must not depend on the selection. Where nothing else is measured, one
+  process start is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from harness.domain.arm import Arm
+from harness.domain.case import Case
+from harness.domain.job import Job
+from harness.domain.node import NodeClass
+from harness.domain.words import Kind
+from harness.domain.workload import OutputProfile, Workload
+from harness.planning.plan import PlannedCase
+from harness.planning.schema import Policy
+
+Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    """A job being put together."""
+
+    arms: tuple[Arm, ...]
+    node_class: NodeClass
+    workloads: set[Workload] = field(default_factory=set)
+    outputs: OutputProfile | None = None
+    cases: list[str] = field(default_factory=list)
+    timed: bool = False
+    """Some case judges its speed."""
+
+
+def plan_jobs(cases: Sequence[PlannedCase], policy: Policy, every_case: Sequence[PlannedCase] = ()) -> tuple[Job, ...]:
+    """The jobs that answer the selected cases; same models stand together.
+
+    Args:
+        cases: The selected cases. Those that have a status already can't run and cost nothing.
+        policy: Gives the jobs' design.
+        every_case: All cases of the matrix: output checks that are required, and the workloads of memory limits, are
+            looked up here.
+    """
+    return _Drafts(policy, every_case or cases).jobs([case for case in cases if case.status is None])
+
+
+class _Drafts:
+    """All drafts of one plan, found by their arms."""
+
+    def __init__(self, policy: Policy, every_case: Sequence[PlannedCase]) -> None:
+        self._policy = policy
+        self._identities: dict[int, str] = {}
+        self._drafts: dict[Key, _Draft] = {}
+        self._by_arm: dict[Key, list[_Draft]] = {}
+        self._profiles: dict[Key, OutputProfile] = {}
+        self._order: dict[Workload, int] = {}
+        self._timed_workloads: dict[Key, set[Workload]] = {}
+        for planned in every_case:
+            self._learn(planned.case)
+
+    def jobs(self, cases: Sequence[PlannedCase]) -> tuple[Job, ...]:
+        for planned in cases:
+            if len(planned.case.arms) > 1:
+                self._add_pair(planned)
+        for planned in cases:
+            if len(planned.case.arms) == 1 and planned.case.kind is not Kind.MEMORY:
+                self._add_single(planned)
+        for planned in cases:
+            if planned.case.kind is Kind.MEMORY:
+                self._add_memory(planned)
+        return tuple(self._job(draft) for draft in _same_model_together(self._drafts.values()))
+
+    def _learn(self, case: Case) -> None:
+        """What the whole matrix says about a pair's outputs and an arm's workloads."""
+        if isinstance(case.workload, OutputProfile):
+            self._profiles.setdefault(self._key(case.arms, case.node_class), case.workload)
+        elif case.workload is not None:
+            self._order.setdefault(case.workload, len(self._order))
+            for arm in case.arms:
+                self._timed_workloads.setdefault(self._key((arm,), case.node_class), set()).add(case.workload)
+
+    def _add_pair(self, planned: PlannedCase) -> None:
+        case = planned.case
+        draft = self._draft(case.arms, case.node_class)
+        draft.cases.append(planned.id)
+        draft.outputs = self._profiles.get(self._key(case.arms, case.node_class))
+        if isinstance(case.workload, Workload):
+            draft.workloads.add(case.workload)
+            draft.timed = True
+
+    def _add_single(self, planned: PlannedCase) -> None:
+        case = planned.case
+        if not isinstance(case.workload, Workload):
+            return
+        draft = self._ride(case.arms, case.node_class, {case.workload})
+        draft.workloads.add(case.workload)
+        draft.cases.append(planned.id)
+        draft.timed = True
+
+    def _add_memory(self, planned: PlannedCase) -> None:
+        case = planned.case
+        workloads = self._timed_workloads.get(self._key(case.arms, case.node_class), set())
+        draft = self._ride(case.arms, case.node_class, workloads)
+        draft.workloads |= workloads
+        draft.cases.append(planned.id)
+
+    def _ride(self, arms: tuple[Arm, ...], node_class: NodeClass, workloads: set[Workload]) -> _Draft:
+        """A job that has the arm anyway, best one that measures the workloads; otherwise a new one."""
+        riding = self._by_arm.get(self._key(arms, node_class), [])
+        timed = [draft for draft in riding if draft.workloads]
+        measuring = (draft for draft in timed if workloads <= draft.workloads)
+        return next(measuring, None) or next(iter(timed), None) or self._draft(arms, node_class)
+
+    def _draft(self, arms: tuple[Arm, ...], node_class: NodeClass) -> _Draft:
+        key = self._key(arms, node_class)
+        if key not in self._drafts:
+            draft = self._drafts[key] = _Draft(arms, node_class)
+            for arm in dict.fromkeys(arms):
+                self._by_arm.setdefault(self._key((arm,), node_class), []).append(draft)
+        return self._drafts[key]
+
+    def _key(self, arms: Iterable[Arm], node_class: NodeClass) -> Key:
+        return (node_class.name, *(self._identity(arm) for arm in arms))
+
+    def _identity(self, arm: Arm) -> str:
+        """The arm's hash, worked out once: arms are shared between cases."""
+        known = self._identities.get(id(arm))
+        if known is None:
+            known = self._identities[id(arm)] = arm.identity
+        return known
+
+    def _job(self, draft: _Draft) -> Job:
+        design = self._policy.design
+        if not draft.timed:
+            design = replace(design, burn_in=1 if draft.outputs else 0, blocks=1)
+        workloads = tuple(sorted(draft.workloads, key=self._order.__getitem__))
+        return Job(draft.arms, workloads, draft.outputs, draft.node_class, design, tuple(draft.cases))
+
+
+def _same_model_together(drafts: Iterable[_Draft]) -> list[_Draft]:
+    """Stable: models in the order in which they first appear."""
+    order: dict[str, int] = {}
+    listed = list(drafts)
+    for draft in listed:
+        order.setdefault(draft.arms[0].model.name, len(order))
+    return sorted(listed, key=lambda draft: order[draft.arms[0].model.name])

@@ -1,0 +1,51 @@
+"""From a matrix to a plan: expand, choose, fit, put into jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from harness.domain.node import NodeFacts
+from harness.planning.expand import expand
+from harness.planning.fit import fit
+from harness.planning.jobs import plan_jobs
+from harness.planning.plan import Plan
+from harness.planning.schema import Matrix
+from harness.planning.select import select
+
+
+def make_plan(
+    matrix: Matrix,
+    patterns: Iterable[str] = (),
+    nodes: Iterable[NodeFacts] | None = None,
+    options: Mapping[str, frozenset[str]] | None = None,
+) -> Plan:
+    """Work a matrix out.
+
+    Args:
+        matrix: The matrix.
+        patterns: What to choose, as in `select`.
+        nodes: Facts of the fleet's nodes; ``None``: not known, every class is taken to fit.
+        options: Option spellings of a build's ``--help``, by build, where it was read.
+
+    Raises:
+        BadInput: As `expand` and `select`.
+    """
+    every_case = expand(matrix, options)
+    if nodes is not None:
+        every_case = fit(every_case, nodes)
+    cases = select(every_case, patterns)
+    jobs = plan_jobs(cases, matrix.policy, every_case)
+    return Plan(matrix.name, cases, jobs, matrix.policy, every_case)
+
+
+def narrowed(plan: Plan, ids: Collection[str]) -> Plan:
+    """The plan of fewer cases, e.g. of what ``-k`` left; required output checks stay in the jobs.
+
+    Args:
+        plan: The plan.
+        ids: Ids of the cases to keep.
+    """
+    wanted = set(ids)
+    cases = tuple(case for case in plan.cases if case.id in wanted)
+    return replace(plan, cases=cases, jobs=plan_jobs(cases, plan.policy, plan.every_case))

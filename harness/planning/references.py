@@ -1,0 +1,160 @@
+"""Names inside a matrix: each must be declared or known, and the error says what was probably meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from harness.domain.build import Fork
+from harness.domain.canonical import id_part
+from harness.domain.node import ANY_CLASS
+from harness.domain.suggest import did_you_mean
+from harness.domain.workload import Workload
+from harness.engines.flags import known_flags
+from harness.models.card import packaged_cards
+from harness.models.quantize import QUANTS
+from harness.planning.problems import INVALID, Problem
+from harness.planning.schema import Condition, ContrastEntry, Matrix, OutputsEntry, Where, WorkloadEntry
+
+NAMED_FACTORS = ("build", "model", "environment")
+"""The factors that are not flags."""
+
+_CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class")
+
+
+def workload_of(entry: WorkloadEntry) -> Workload:
+    """The domain's workload of an entry."""
+    return Workload(entry.pp, entry.tg, entry.depth)
+
+
+def reference_problems(matrix: Matrix) -> list[Problem]:
+    """All names that nothing answers to, and names that are taken twice."""
+    return list(_References(matrix).problems())
+
+
+class _References:
+    """Looks every name of one matrix up."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix
+        quants = {entry.quant.upper() for entry in matrix.models.values() if entry.quant}
+        self._known: dict[str, frozenset[str]] = {
+            "fork": frozenset(Fork),
+            "build": frozenset(matrix.builds),
+            "model": frozenset(matrix.models),
+            "quant": frozenset(quants),
+            "node_class": frozenset(matrix.node_classes or (ANY_CLASS,)),
+            "flag": frozenset(known_flags()),
+            "workload": frozenset(workload_of(entry).name for entry in matrix.workloads),
+            "contrast": frozenset(entry.name for entry in matrix.contrasts),
+        }
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._models()
+        yield from self._flags(self._matrix.flags, "flags")
+        for section in ("when", "include", "exclude"):
+            for index, entry in enumerate(getattr(self._matrix, section)):
+                if isinstance(entry, Condition):
+                    yield from self._condition(entry, section, index)
+                else:
+                    yield from self._include(index)
+                yield from self._flags(entry.flags, section, index, "flags")
+        for index, contrast in enumerate(self._matrix.contrasts):
+            yield from self._factor(contrast, "contrasts", index)
+            yield from self._where(contrast.where, "contrasts", index, "where")
+            yield from self._each("workload", contrast.workloads, "contrasts", index, "workloads")
+        for index, workload in enumerate(self._matrix.workloads):
+            yield from self._where(workload.where, "workloads", index, "where")
+        yield from self._checks()
+        yield from self._taken_twice()
+
+    def _models(self) -> Iterator[Problem]:
+        cards = packaged_cards()
+        for name, entry in self._matrix.models.items():
+            is_name = entry.card and not entry.card.endswith(".json")
+            if is_name and entry.card not in cards:
+                yield self._unknown("card", entry.card, cards, "models", name, "card")
+            if entry.quant and entry.quant.upper() not in QUANTS:
+                yield self._unknown("quant", entry.quant, QUANTS, "models", name, "quant")
+
+    def _include(self, index: int) -> Iterator[Problem]:
+        entry = self._matrix.include[index]
+        yield from self._each("build", [entry.build], "include", index, "build")
+        yield from self._each("model", [entry.model], "include", index, "model")
+        yield from self._each("node_class", entry.node_class or (), "include", index, "node_class")
+
+    def _checks(self) -> Iterator[Problem]:
+        for index, check in enumerate(self._matrix.checks):
+            yield from self._where(check.where, "checks", index, "where")
+            if check.kind == "floor":
+                yield from self._each("workload", check.workloads, "checks", index, "workloads")
+            elif check.kind == "outputs":
+                yield from self._each("contrast", check.contrasts, "checks", index, "contrasts")
+                if check.factor:
+                    yield from self._factor(check, "checks", index)
+
+    def _factor(self, entry: ContrastEntry | OutputsEntry, section: str, index: int) -> Iterator[Problem]:
+        factor = entry.factor
+        if factor not in NAMED_FACTORS and factor not in self._known["flag"]:
+            choices = self._known["flag"] | set(NAMED_FACTORS)
+            yield self._unknown("flag", factor, choices, section, index, "factor")
+            return
+        if entry.baseline == entry.candidate:
+            message = f"baseline and candidate are the same: {factor} = {entry.baseline!r}"
+            yield Problem("E-no-contrast", self._at(section, index, "candidate"), message, "name two different ones")
+        for key, side in (("baseline", entry.baseline), ("candidate", entry.candidate)):
+            if isinstance(side, dict) != (factor == "environment"):
+                wanted = "a table of environment variables" if factor == "environment" else "a name or a value"
+                yield Problem(INVALID, self._at(section, index, key), f"expected {wanted}, found {side!r}")
+            elif factor in ("build", "model"):
+                yield from self._each(factor, [str(side)], section, index, key)
+
+    def _where(self, where: Where, *path: str | int) -> Iterator[Problem]:
+        yield from self._condition(where, *path)
+        yield from self._flags(where.flags, *path, "flags")
+
+    def _condition(self, condition: Condition, *path: str | int) -> Iterator[Problem]:
+        for key in _CONDITION_KEYS:
+            names = getattr(condition, key) or ()
+            yield from self._each(key, [name.upper() for name in names] if key == "quant" else names, *path, key)
+
+    def _flags(self, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
+        for name in names:
+            yield from self._each("flag", [name], *path, name)
+
+    def _each(self, what: str, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
+        for name in names:
+            if name not in self._known[what]:
+                yield self._unknown(what, name, self._known[what], *path)
+
+    def _unknown(self, what: str, name: str, choices: Iterable[str], *path: str | int) -> Problem:
+        words = what.replace("_", " ")
+        return Problem(
+            f"E-unknown-{what.replace('_', '-')}",
+            self._at(*path),
+            f"unknown {words} '{name}'",
+            did_you_mean(name, choices) or f"this matrix declares no {words}",
+        )
+
+    def _taken_twice(self) -> Iterator[Problem]:
+        """Names that the ids of cases could not tell apart."""
+        matrix = self._matrix
+        lists: dict[str, list[tuple[str | int, str]]] = {
+            "builds": [(name, name) for name in matrix.builds],
+            "models": [(name, name) for name in matrix.models],
+            "node_classes": [(name, name) for name in matrix.node_classes],
+            "contrasts": [(index, entry.name) for index, entry in enumerate(matrix.contrasts)],
+            "workloads": [(index, workload_of(entry).name) for index, entry in enumerate(matrix.workloads)],
+            "checks": [(index, check.name) for index, check in enumerate(matrix.checks) if check.kind == "outputs"],
+        }
+        for section, entries in lists.items():
+            counts = Counter(id_part(name) for _, name in entries)
+            seen: set[str] = set()
+            for key, name in entries:
+                if counts[id_part(name)] > 1 and id_part(name) in seen:
+                    message = f"'{name}' is declared twice (in ids, upper and lower case, '_' and '-' are the same)"
+                    yield Problem("E-duplicate-name", self._at(section, key), message)
+                seen.add(id_part(name))
+
+    def _at(self, *path: str | int) -> str:
+        return self._matrix.source.at(*path)

@@ -1,0 +1,326 @@
+"""The matrix file: every key, its type and its default. Extra keys are errors and no value is converted.
+
+What the keys mean is written for users in ``docs/reference/matrix.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
+
+from harness.domain.flags import FlagValue
+from harness.domain import policy
+from harness.domain.job import Design
+from harness.planning.source import Source
+
+
+def _value(found: Any) -> FlagValue:
+    """One flag value; TOML's booleans become 0 and 1."""
+    if isinstance(found, bool):
+        return int(found)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise ValueError(f"expected a finite number, found {found}")
+    if isinstance(found, int | float | str):
+        return found
+    raise ValueError(f"expected a number, a text or a boolean, found {_kind(found)}")
+
+
+def _axis(found: Any) -> tuple[FlagValue, ...]:
+    """A flag's values: one, or a list of different ones."""
+    values = tuple(_value(item) for item in (found if isinstance(found, list) else [found]))
+    if not values:
+        raise ValueError("expected at least one value, found an empty list")
+    repeated = [value for index, value in enumerate(values) if value in values[:index]]
+    if repeated:
+        raise ValueError(f"value {repeated[0]!r} is listed twice")
+    return values
+
+
+def _names(found: Any) -> tuple[str, ...]:
+    """One name or a list of names."""
+    listed = found if isinstance(found, list) else [found]
+    wrong = [item for item in listed if not isinstance(item, str)]
+    if wrong or not listed:
+        raise ValueError(f"expected a name or a list of names, found {_kind(wrong[0] if wrong else found)}")
+    return tuple(listed)
+
+
+def _side(found: Any) -> FlagValue | dict[str, str]:
+    """One side of a contrast: a name, a flag's value, or a table of environment variables."""
+    if not isinstance(found, dict):
+        return _value(found)
+    wrong = [name for name, value in found.items() if not isinstance(value, str)]
+    if wrong:
+        raise ValueError(f"environment variable {wrong[0]!r} must be a text, found {_kind(found[wrong[0]])}")
+    return dict(found)
+
+
+def _threads(found: Any) -> int | Literal["auto"]:
+    """Compute threads, or ``auto`` for what the node has reserved."""
+    if found == "auto":
+        return "auto"
+    if isinstance(found, int) and not isinstance(found, bool) and found >= 1:
+        return found
+    raise ValueError(f'expected "auto" or a whole number above 0, found {_kind(found)}')
+
+
+def _kind(found: Any) -> str:
+    words = {dict: "a table", list: "a list", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    return f"{words.get(type(found), type(found).__name__)} ({found!r})"
+
+
+_RawValue: TypeAlias = bool | int | float | str
+Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
+Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
+Names = Annotated[tuple[str, ...], PlainValidator(_names, json_schema_input_type=str | list[str])]
+Side = Annotated[FlagValue | dict[str, str], PlainValidator(_side, json_schema_input_type=_RawValue | dict[str, str])]
+Threads = Annotated[
+    int | Literal["auto"],
+    PlainValidator(_threads, json_schema_input_type=Literal["auto"] | Annotated[int, Field(ge=1)]),
+]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Entry(BaseModel):
+    """A table of the matrix file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class BuildEntry(Entry):
+    """``[builds.X]``: a build under the name X."""
+
+    fork: Literal["llama.cpp", "ik_llama.cpp"]
+    wheel: str = ""
+    path: str = ""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> BuildEntry:
+        _exactly_one("wheel", self.wheel, "path", self.path)
+        return self
+
+
+class ModelEntry(Entry):
+    """``[models.X]``: a model under the name X, made of a shape card or read from a file."""
+
+    card: str = ""
+    quant: str = ""
+    path: str = ""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> ModelEntry:
+        _exactly_one("card", self.card, "path", self.path)
+        if self.path and self.quant:
+            raise ValueError("'quant' goes with 'card'; a file has the quantization that it has")
+        return self
+
+
+class NodeClassEntry(Entry):
+    """``[node_classes.X]``: what a node must have to be of class X."""
+
+    min_gpus: Count = 0
+    min_vram_gib: Amount = 0.0
+    min_ram_gib: Amount = 0.0
+    min_cores: Count = 0
+    isa: list[str] = []
+
+
+class Condition(Entry):
+    """Which builds, models and classes something is about. A key that is left out matches everything."""
+
+    fork: Names | None = None
+    build: Names | None = None
+    model: Names | None = None
+    quant: Names | None = None
+    node_class: Names | None = None
+
+
+class WhenEntry(Condition):
+    """``[[when]]``: axes that exist only where the condition holds."""
+
+    flags: Annotated[dict[str, Axis], Field(min_length=1)]
+
+
+class Where(Condition):
+    """A condition that may ask for flag values too."""
+
+    flags: dict[str, Axis] = {}
+
+
+class ExcludeEntry(Where):
+    """``[[exclude]]``: arms to leave out."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ExcludeEntry:
+        if not self.model_fields_set:
+            raise ValueError("an empty exclude would remove every arm; say which ones")
+        return self
+
+
+class IncludeEntry(Entry):
+    """``[[include]]``: an arm to add, whatever the excludes say."""
+
+    build: str
+    model: str
+    node_class: Names | None = None
+    flags: dict[str, Value] = {}
+
+
+class ContrastEntry(Entry):
+    """``[[contrasts]]``: two arms that differ in one factor."""
+
+    name: Name
+    kind: Literal["throughput", "pitfall"] = "throughput"
+    factor: Text
+    baseline: Side
+    candidate: Side
+    where: Where = Where()
+    workloads: list[str] = []
+    expect: Literal["no_regression", "improved", "report"] = "no_regression"
+    source: str = ""
+    instead: str = ""
+
+    @model_validator(mode="after")
+    def _keys_of_kind(self) -> ContrastEntry:
+        _keys_fit_kind(self)
+        return self
+
+
+class WorkloadEntry(Entry):
+    """``[[workloads]]``: tokens of prompt processing, of generation, and already in the context."""
+
+    pp: Count = 0
+    tg: Count = 0
+    depth: Count = 0
+    where: Where = Where()
+
+    @model_validator(mode="after")
+    def _does_something(self) -> WorkloadEntry:
+        if not self.pp and not self.tg:
+            raise ValueError("needs 'pp' or 'tg' above 0")
+        return self
+
+
+class FloorEntry(Entry):
+    """``[[checks]] kind = "floor"``: an absolute threshold on the speed of single arms."""
+
+    kind: Literal["floor"]
+    tokens_per_second: Positive
+    workloads: list[str] = []
+    where: Where = Where()
+
+
+class OutputsEntry(Entry):
+    """``[[checks]] kind = "outputs"``: two arms must answer alike."""
+
+    kind: Literal["outputs"]
+    name: Name
+    contrasts: list[str] = []
+    factor: str = ""
+    baseline: Side | None = None
+    candidate: Side | None = None
+    where: Where = Where()
+    prompts: Annotated[list[Text], Field(min_length=1)]
+    n_predict: AtLeastOne = 32
+    positions: AtLeastOne = 64
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> OutputsEntry:
+        own = [key for key in ("factor", "baseline", "candidate") if key in self.model_fields_set]
+        if self.contrasts and (own or "where" in self.model_fields_set):
+            raise ValueError("takes either 'contrasts' or 'factor', 'baseline', 'candidate' and 'where'")
+        if not self.contrasts and len(own) != len(("factor", "baseline", "candidate")):
+            raise ValueError("needs 'contrasts', or all of 'factor', 'baseline' and 'candidate'")
+        return self
+
+
+class MemoryEntry(Entry):
+    """``[[checks]] kind = "memory"``: a limit on the peak resident memory of single arms."""
+
+    kind: Literal["memory"]
+    max_rss_mib: Positive
+    where: Where = Where()
+
+
+CheckEntry = Annotated[FloorEntry | OutputsEntry | MemoryEntry, Field(discriminator="kind")]
+
+
+class Policy(Entry):
+    """``[policy]``: how often things are repeated and how they are judged."""
+
+    warmup: Count = 4
+    repetitions: AtLeastOne = 3
+    blocks: AtLeastOne = 4
+    burn_in: AtLeastOne = 1
+    timeout_s: Positive = 600.0
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    ceiling_tps: Positive = 1_000_000.0
+    inconclusive: Literal["skip", "error"] = "skip"
+    threads: Threads = "auto"
+
+    @property
+    def design(self) -> Design:
+        """The part that jobs carry."""
+        return Design(self.warmup, self.repetitions, self.burn_in, self.blocks, self.timeout_s)
+
+    @property
+    def judging(self) -> policy.Policy:
+        """The part that verdicts are made by."""
+        return policy.Policy(self.alpha, self.margin, self.ceiling_tps, self.inconclusive)
+
+
+class Matrix(Entry):
+    """A whole matrix file, files that it extends merged in."""
+
+    name: Name
+    extends: str = ""
+    builds: Annotated[dict[Name, BuildEntry], Field(min_length=1)]
+    models: Annotated[dict[Name, ModelEntry], Field(min_length=1)]
+    node_classes: dict[Name, NodeClassEntry] = {}
+    flags: dict[str, Axis] = {}
+    environment: dict[str, str] = {}
+    when: list[WhenEntry] = []
+    include: list[IncludeEntry] = []
+    exclude: list[ExcludeEntry] = []
+    contrasts: list[ContrastEntry] = []
+    workloads: list[WorkloadEntry] = []
+    checks: list[CheckEntry] = []
+    policy: Policy = Policy()
+    _source: Source = PrivateAttr(default_factory=Source)
+
+    @property
+    def source(self) -> Source:
+        """Where its keys were written."""
+        return self._source
+
+
+def _exactly_one(first: str, first_value: str, second: str, second_value: str) -> None:
+    if bool(first_value) == bool(second_value):
+        found = "both" if first_value else "neither"
+        raise ValueError(f"needs exactly one of '{first}' and '{second}', found {found}")
+
+
+def _keys_fit_kind(contrast: ContrastEntry) -> None:
+    if contrast.kind == "pitfall":
+        if not contrast.source or not contrast.instead:
+            raise ValueError("a pitfall needs 'source' (who reported it) and 'instead' (what to use in its place)")
+        if "expect" in contrast.model_fields_set:
+            raise ValueError("a pitfall has no 'expect': it expects a slower candidate")
+    elif contrast.source or contrast.instead:
+        raise ValueError("'source' and 'instead' belong to kind = \"pitfall\"")

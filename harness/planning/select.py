@@ -1,0 +1,53 @@
+"""Choosing cases by their ids, before anything is parametrized."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import translate
+
+from harness.domain.errors import BadInput
+from harness.domain.suggest import did_you_mean
+from harness.planning.plan import PlannedCase
+
+_GLOB = re.compile(r"[*?\[]")
+_WORDS = re.compile(r"[/@+]|\.\.")
+
+
+def select(cases: Sequence[PlannedCase], patterns: Iterable[str]) -> tuple[PlannedCase, ...]:
+    """The cases that patterns ask for, in their order.
+
+    Args:
+        cases: All cases.
+        patterns: Each is a glob over the whole id (if it has ``*``, ``?`` or ``[``) or a part of it, upper and lower
+            case alike; a leading ``!`` takes cases away. Without a pattern that adds, all are taken and then
+            diminished.
+
+    Raises:
+        BadInput: ``E-nothing-selected`` for a pattern that adds nothing: a typing error must not end as a green
+            night.
+    """
+    listed = [pattern for pattern in patterns if pattern.strip("!")]
+    adding = [pattern for pattern in listed if not pattern.startswith("!")]
+    removing = [_matcher(pattern[1:]) for pattern in listed if pattern.startswith("!")]
+    wanted = {case.id for case in cases} if not adding else set()
+    for pattern in adding:
+        meant = _matcher(pattern)
+        found = {case.id for case in cases if meant(case.id)}
+        if not found:
+            raise _nothing(pattern, cases)
+        wanted |= found
+    return tuple(case for case in cases if case.id in wanted and not any(gone(case.id) for gone in removing))
+
+
+def _matcher(pattern: str) -> Callable[[str], object]:
+    folded = pattern.lower()
+    if _GLOB.search(folded):
+        return re.compile(translate(folded)).match
+    return lambda text: folded in text
+
+
+def _nothing(pattern: str, cases: Iterable[PlannedCase]) -> BadInput:
+    words = {word for case in cases for word in _WORDS.split(case.id)}
+    hint = did_you_mean(pattern, words) if words else "the matrix has no cases"
+    return BadInput("E-nothing-selected", f"no case matches '{pattern}'", hint=hint, where="--select")

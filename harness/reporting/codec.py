@@ -1,0 +1,108 @@
+"""Domain values to plain JSON and back, without loss.
+
+pydantic reads the dataclasses. Three things are ours: unions are tagged with their type's name (their members share
+fields, so a guess would come back as a neighbour), numbers that JSON does not have are written as the words that
+pydantic reads back, and lone surrogates (bytes of an engine that were no text) become the replacement character.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from harness.domain.arm import Arm
+from harness.domain.case import Case, Check, ContrastCheck, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.node import NodeClass
+from harness.domain.words import Kind
+from harness.domain.workload import OutputProfile, Workload
+
+T = TypeVar("T")
+
+_TAG = "type"
+_CHECKS: dict[str, type[Check]] = {
+    each.__name__: each for each in (FloorCheck, ContrastCheck, PitfallCheck, OutputCheck, MemoryCheck)
+}
+_WORKLOADS: dict[str, type[Workload | OutputProfile]] = {each.__name__: each for each in (Workload, OutputProfile)}
+
+
+def encode(value: object) -> Any:
+    """Turn a dataclass of the domain into plain JSON values."""
+    return _plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False))
+
+
+def decode(kind: type[T], data: Any) -> T:
+    """Read back what ``encode`` wrote.
+
+    Args:
+        kind: The dataclass.
+        data: Plain JSON values; unknown keys are ignored.
+
+    Raises:
+        ValueError: If the data do not describe one.
+    """
+    value: T = _adapter(kind).validate_python(data)
+    return value
+
+
+def encode_case(case: Case) -> dict[str, Any]:
+    """Turn a case into plain JSON values, its unions tagged."""
+    return {
+        "kind": str(case.kind),
+        "arms": [encode(arm) for arm in case.arms],
+        "workload": _tagged(case.workload) if case.workload else None,
+        "node_class": encode(case.node_class),
+        "check": _tagged(case.check),
+    }
+
+
+def decode_case(data: Mapping[str, Any]) -> Case:
+    """Read back what ``encode_case`` wrote.
+
+    Raises:
+        ValueError: If the data do not describe a case.
+        KeyError: If a part is missing.
+        TypeError: If a part is of another JSON type.
+    """
+    workload = data["workload"]
+    return Case(
+        kind=Kind(data["kind"]),
+        arms=tuple(decode(Arm, arm) for arm in data["arms"]),
+        workload=_untagged(_WORKLOADS, workload) if workload else None,
+        node_class=decode(NodeClass, data["node_class"]),
+        check=_untagged(_CHECKS, data["check"]),
+    )
+
+
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """The adapter of a type, made once: making one costs a millisecond."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def _tagged(value: object) -> dict[str, Any]:
+    return {_TAG: type(value).__name__, **encode(value)}
+
+
+def _untagged(kinds: Mapping[str, type[T]], data: Mapping[str, Any]) -> T:
+    return decode(kinds[data[_TAG]], {name: value for name, value in data.items() if name != _TAG})
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        case str():
+            return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        case dict():
+            return {_plain(name): _plain(entry) for name, entry in value.items()}
+        case list() | tuple():
+            return [_plain(entry) for entry in value]
+        case _:
+            return value

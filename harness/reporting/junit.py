@@ -1,0 +1,166 @@
+"""JUnit (xunit2) from verdicts. A projection: the same verdicts give the same bytes.
+
+Report viewers read name, classname, time and the message of a result, and no properties: so the message's line carries
+the figures, and the class name the model and the node class. Properties hold the same for programs.
+"""
+# mypy: allow-untyped-calls
+# (junitparser says that it is typed, but half of its methods have no annotations)
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import junitparser
+from junitparser import xunit2
+from junitparser.junitparser import FinalResult
+
+from harness.domain.errors import Infrastructure
+from harness.domain.verdict import Verdict
+from harness.domain.words import Pitfall, Status
+from harness.reporting.clean import capped, one_line
+
+MAX_DETAIL_BYTES = 64 * 1024
+_MAX_MESSAGE_BYTES = 2000
+_ID = re.compile(r"(?P<kind>[^/]+)/(?P<model>[^/]+)/.+@(?P<node_class>[^@]+)")
+_SKIPPED = frozenset({Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED})
+
+ContentKeys = Mapping[str, Mapping[str, str]]
+
+
+def make_junit(name: str, verdicts: Sequence[Verdict], content_keys: ContentKeys | None = None) -> xunit2.JUnitXml:
+    """Make the document of one matrix.
+
+    Args:
+        name: The matrix's name, which becomes the suite's.
+        verdicts: One per case.
+        content_keys: What really ran, by case id and arm label.
+    """
+    suite = xunit2.TestSuite(one_line(name))
+    suite.add_testcases([_testcase(verdict, (content_keys or {}).get(verdict.case, {})) for verdict in verdicts])
+    document = xunit2.JUnitXml()
+    document.add_testsuite(suite)
+    document.update_statistics()
+    return document
+
+
+def write_junit(document: junitparser.JUnitXml, path: Path) -> None:
+    """Write a document whole or not at all.
+
+    Raises:
+        Infrastructure: If the file cannot be written.
+    """
+    document.update_statistics()
+    write_whole(path, b'<?xml version="1.0" encoding="utf-8"?>\n' + _body(document) + b"\n")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one step, so that a reader never sees half of it.
+
+    Raises:
+        Infrastructure: If it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        message = f"the report could not be written: {error.strerror or error}"
+        raise Infrastructure("E-report-write", message, where=f"{path}") from error
+
+
+def classname(case_id: str) -> str:
+    """``moe.KIND.MODEL.CLASS`` of a case id; dots inside a part become underscores, for a dot makes a level."""
+    found = _ID.fullmatch(case_id)
+    parts = found.groups() if found else (case_id,)
+    return ".".join(["moe", *(one_line(part).replace(".", "_") for part in parts)])
+
+
+def _body(document: junitparser.JUnitXml) -> bytes:
+    body = document.tostring()
+    raw = body if isinstance(body, bytes) else body.encode()
+    return re.sub(rb"\A<\?xml[^>]*\?>\s*", b"", raw)
+
+
+def _testcase(verdict: Verdict, content_keys: Mapping[str, str]) -> xunit2.TestCase:
+    case = xunit2.TestCase(one_line(verdict.case), classname(verdict.case), round(verdict.seconds, 3))
+    for name, value in _properties(verdict, content_keys):
+        case.add_property(one_line(name), one_line(value))
+    result = _result(verdict)
+    if result is not None:
+        case.append(result)
+    if verdict.pitfall is Pitfall.GONE:
+        case.append(junitparser.SystemOut(f"warning: {one_line(verdict.reason)}"))
+    return case
+
+
+def _result(verdict: Verdict) -> FinalResult | None:
+    message = capped(one_line(verdict.reason), _MAX_MESSAGE_BYTES)
+    kind = verdict.slug or str(verdict.throughput or verdict.equivalence or verdict.status)
+    result: FinalResult
+    if verdict.status in _SKIPPED:
+        word = str(verdict.status)
+        result = junitparser.Skipped(message if message.startswith(word) else f"{word}: {message}", kind)
+    elif verdict.status is Status.FAIL:
+        result = junitparser.Failure(message, kind)
+    elif verdict.status is Status.PASS:
+        return None
+    else:  # an outcome that is not known to be good is an error, never a pass
+        result = junitparser.Error(message, kind)
+    result.text = capped("\n".join(_long_text(verdict)), MAX_DETAIL_BYTES)
+    return result
+
+
+def _long_text(verdict: Verdict) -> Iterator[str]:
+    yield verdict.reason
+    if verdict.expected:
+        yield f"expected: {verdict.expected}"
+    if verdict.slug:
+        yield f"error: {verdict.slug}"
+    if verdict.synthetic:
+        yield "model: synthetic weights, speeds are approximate"
+    if verdict.detail:
+        yield ""
+        yield verdict.detail
+
+
+def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield "status", verdict.status
+    for name, word in (
+        ("throughput", verdict.throughput),
+        ("equivalence", verdict.equivalence),
+        ("pitfall", verdict.pitfall),
+    ):
+        if word:
+            yield name, word
+    if verdict.estimate:
+        yield from _estimate_properties(verdict)
+    for arm in verdict.arms:
+        yield f"tps[{arm.label}]", f"{arm.tps:.6g}"
+        if arm.spread is not None:
+            yield f"spread[{arm.label}]", f"{arm.spread:.4g}"
+    for label, key in content_keys.items():
+        yield f"content_key[{label}]", key
+    for name, text in (("reason", verdict.reason), ("expected", verdict.expected), ("node", verdict.node)):
+        if text:
+            yield name, text
+    if verdict.synthetic:
+        yield "synthetic", "true"
+
+
+def _estimate_properties(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    estimate = verdict.estimate
+    if estimate is None:
+        return
+    yield "estimate", f"{estimate.value:.6g}"
+    yield "low", f"{estimate.low:.6g}"
+    yield "high", f"{estimate.high:.6g}"
+    yield "n", str(estimate.n)
+    yield "unit", estimate.unit
+    if estimate.p is not None:
+        yield "p", f"{estimate.p:.3g}"

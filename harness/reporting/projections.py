@@ -1,0 +1,39 @@
+"""All that is made of a journal, in one place: the same files after a run and from ``report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.reporting.junit import make_junit, write_junit, write_whole
+from harness.reporting.state import JournalState
+from harness.reporting.summary import summary_text
+
+JUNIT_NAME = "junit.xml"
+SUMMARY_NAME = "summary.txt"
+
+
+def write_projections(state: JournalState, folder: Path) -> None:
+    """Write ``junit.xml`` and ``summary.txt``.
+
+    Args:
+        state: The journal, read.
+        folder: Where to; made if it is not there.
+
+    Raises:
+        Infrastructure: If a file cannot be written.
+    """
+    verdicts = state.final_verdicts()
+    write_junit(make_junit(state.name, verdicts, state.content_keys()), folder / JUNIT_NAME)
+    write_whole(folder / SUMMARY_NAME, summary_text(verdicts, notes(state)).encode())
+
+
+def notes(state: JournalState) -> list[str]:
+    """Say what of the journal could not be used, and whether the run came to its end."""
+    told = [
+        f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in state.problems
+    ]
+    if state.run is None:
+        told.append("the journal does not say how the run started")
+    elif not state.finished:
+        told.append("the run did not come to its end")
+    return told

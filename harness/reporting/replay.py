@@ -1,0 +1,179 @@
+"""Read a journal back, whatever happened to its writer: what can be read counts, what cannot is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.domain.errors import BadInput
+from harness.domain.failure import Failure
+from harness.domain.job import Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
+from harness.domain.verdict import Verdict
+from harness.reporting.codec import decode, decode_case
+from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
+from harness.reporting.state import JobTry, JournalState, Problem
+
+Event: TypeAlias = dict[str, Any]
+
+_MAX_SHOWN = 200
+
+
+def read_journal(path: Path) -> JournalState:
+    """Read a journal.
+
+    Args:
+        path: The file, or the folder that holds ``journal.jsonl``.
+
+    Raises:
+        BadInput: If there is no such file, or a newer harness wrote it.
+    """
+    file = path / JOURNAL_NAME if path.is_dir() else path
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        message = f"the journal cannot be read: {error.strerror or error}"
+        raise BadInput("E-no-journal", message, hint=f"give a folder with {JOURNAL_NAME}", where=f"{file}") from error
+    replay = _Replay(file)
+    *lines, tail = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        replay.line(number, line)
+    replay.tail(len(lines) + 1, tail)
+    return replay.state()
+
+
+class _Replay:
+    """A journal on its way to its state, event by event."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._run: RunInfo | None = None
+        self._planned: dict[str, PlannedCase] = {}
+        self._jobs: dict[str, JobTry] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._problems: list[Problem] = []
+        self._torn = 0
+        self._finished = False
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "run_started": self._run_started,
+            "planned": self._plan,
+            "job_submitted": self._job_submitted,
+            "job_started": self._job_started,
+            "process": self._process,
+            "job_finished": self._job_finished,
+            "verdict": self._verdict,
+            "run_finished": self._run_finished,
+        }
+
+    def line(self, number: int, line: bytes) -> None:
+        """Take a line that has its end."""
+        if not line.strip():
+            return
+        try:
+            self._take(_parse(line, self._path, number))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            self._problems.append(Problem(number, _short(error)))
+
+    def tail(self, number: int, line: bytes) -> None:
+        """Take what comes after the last line break: nothing, a whole event, or the last words of a killed writer."""
+        before = len(self._problems)
+        self.line(number, line)
+        if len(self._problems) > before:
+            self._torn += 1
+            self._problems[-1] = Problem(number, "the last line is cut short, its writer was killed")
+
+    def state(self) -> JournalState:
+        """What was read."""
+        missing = (self._run.cases if self._run else 0) - len(self._planned)
+        if missing > 0:
+            self._problems.append(Problem(0, f"{missing} planned cases have no line: the plan was cut short"))
+        return JournalState(
+            path=self._path,
+            run=self._run,
+            planned=self._planned,
+            jobs=self._jobs,
+            verdicts=self._verdicts,
+            problems=tuple(self._problems),
+            torn=self._torn,
+            finished=self._finished,
+        )
+
+    def _take(self, event: Event) -> None:
+        handler = self._handlers.get(event["event"])
+        if handler is None:
+            raise ValueError(f"unknown event {event['event']!r}")
+        handler(event)
+
+    def _run_started(self, event: Event) -> None:
+        self._run = decode(RunInfo, event)
+        self._finished = False
+
+    def _plan(self, event: Event) -> None:
+        """Planning a case again, in a later run into the same folder, takes back what was said of it before."""
+        verdict = decode(Verdict, event["verdict"]) if event["verdict"] else None
+        self._planned[event["case"]] = PlannedCase(decode_case(event["spec"]), event["job"], verdict)
+        self._verdicts.pop(event["case"], None)
+        self._jobs.pop(event["job"], None)
+
+    def _job_submitted(self, event: Event) -> None:
+        self._jobs[event["job"]] = JobTry(int(event["try"]), decode(Job, event["spec"]), event["t"])
+
+    def _job_started(self, event: Event) -> None:
+        known = self._jobs.get(event["job"])
+        self._jobs[event["job"]] = JobTry(
+            attempt=int(event["try"]),
+            job=known.job if known else None,
+            since=event["t"],
+            host=event["host"],
+            node=decode(NodeFacts, event["node"]) if event["node"] else None,
+        )
+
+    def _process(self, event: Event) -> None:
+        known = self._try(event)
+        self._jobs[event["job"]] = replace(known, runs=(*known.runs, decode(ProcessRun, event["run"])))
+
+    def _job_finished(self, event: Event) -> None:
+        known = self._try(event)
+        failure = decode(Failure, event["failure"]) if event["failure"] else None
+        lost = max(0, int(event["processes"]) - len(known.runs))
+        self._jobs[event["job"]] = replace(known, failure=failure, finished=True, since=event["t"], lost=lost)
+
+    def _verdict(self, event: Event) -> None:
+        if event["case"] not in self._planned:
+            raise ValueError(f"a verdict on {event['case']}, which was not planned")
+        self._verdicts[event["case"]] = decode(Verdict, event["verdict"])
+
+    def _run_finished(self, event: Event) -> None:
+        del event
+        self._finished = True
+
+    def _try(self, event: Event) -> JobTry:
+        """The try that an event belongs to; a late word of an earlier try is refused, not mixed in."""
+        known = self._jobs.get(event["job"], JobTry(int(event["try"]), since=event["t"]))
+        if known.attempt != event["try"]:
+            raise ValueError(f"{event['job']}: an event of try {event['try']} came during try {known.attempt}")
+        return known
+
+
+def _parse(line: bytes, path: Path, number: int) -> Event:
+    event = json.loads(line)
+    schema = event.get("schema") if isinstance(event, dict) else None
+    if not isinstance(schema, int) or isinstance(schema, bool):
+        raise TypeError("not an event: no schema")
+    if schema > SCHEMA:
+        raise BadInput(
+            "E-journal-schema",
+            f"schema {schema} is newer than {SCHEMA}, which this harness reads",
+            hint="read it with the version that wrote it, or a newer one",
+            where=f"{path}: line {number}",
+        )
+    return dict(event)
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."

@@ -1,0 +1,159 @@
+"""What a journal tells: the plan, the jobs' tries, the verdicts - and one final verdict for every planned case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.domain.failure import Failure
+from harness.domain.job import Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
+from harness.domain.policy import Policy
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status
+from harness.judging.judge import judge
+from harness.judging.record import JobRecord
+from harness.judging.wording import expected_text
+from harness.reporting.journal import PlannedCase, RunInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A line of the journal that could not be used.
+
+    Attributes:
+        line: Its number, from 1; 0 for the journal as a whole.
+        message: What is wrong with it.
+    """
+
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobTry:
+    """The last try of a job, as far as it was seen.
+
+    Attributes:
+        attempt: Number of the try, from 1.
+        job: The job; ``None`` if the line that describes it is lost.
+        since: Time of the last sign of a change of state, UTC.
+        host: Host that it runs on; empty before it started.
+        node: Facts of that node.
+        runs: Engine processes that ended.
+        failure: The job's own failure.
+        finished: Whether the try came to its end.
+        lost: Processes that the journal counted and whose lines cannot be used.
+    """
+
+    attempt: int
+    job: Job | None = None
+    since: str = ""
+    host: str = ""
+    node: NodeFacts | None = None
+    runs: tuple[ProcessRun, ...] = ()
+    failure: Failure | None = None
+    finished: bool = False
+    lost: int = 0
+
+    @property
+    def record(self) -> JobRecord | None:
+        """What there is to judge; ``None`` while the try is not over, or where parts of it are lost."""
+        if self.job is None or not self.finished or self.lost:
+            return None
+        return JobRecord(self.job, self.runs, self.failure, self.node, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """A journal, read.
+
+    Attributes:
+        path: The file.
+        run: What its last ``run_started`` says; ``None`` if there is none.
+        planned: Cases by id, in plan order.
+        jobs: The last try of each job by id.
+        verdicts: The last verdict of each case by id.
+        problems: Lines that could not be used.
+        torn: Lines cut short by the death of their writer.
+        finished: Whether the run came to its end.
+    """
+
+    path: Path
+    run: RunInfo | None
+    planned: Mapping[str, PlannedCase]
+    jobs: Mapping[str, JobTry]
+    verdicts: Mapping[str, Verdict]
+    problems: tuple[Problem, ...]
+    torn: int
+    finished: bool
+
+    @property
+    def name(self) -> str:
+        """The matrix's name."""
+        return self.run.matrix if self.run else "unknown-matrix"
+
+    @property
+    def policy(self) -> Policy:
+        """The run's policy."""
+        return self.run.policy if self.run else Policy()
+
+    @property
+    def complete_plan(self) -> bool:
+        """Whether every case that the run announced has its line: a driver can die while it writes the plan."""
+        return self.run is not None and 0 < len(self.planned) >= self.run.cases
+
+    def final_verdicts(self) -> tuple[Verdict, ...]:
+        """Exactly one verdict per planned case, in plan order; what never finished is an error."""
+        return tuple(self._final(case_id, planned) for case_id, planned in self.planned.items())
+
+    def content_keys(self) -> dict[str, dict[str, str]]:
+        """What really ran: content key by arm label, by case id."""
+        return {case_id: self._content_keys(planned) for case_id, planned in self.planned.items()}
+
+    def _final(self, case_id: str, planned: PlannedCase) -> Verdict:
+        known = self.verdicts.get(case_id) or planned.verdict
+        if known:
+            return known
+        last = self.jobs.get(planned.job)
+        record = last.record if last else None
+        if record:
+            return replace(judge(planned.case, record, self.policy), case=case_id)
+        return _never_finished(case_id, planned, last, self.policy)
+
+    def _content_keys(self, planned: PlannedCase) -> dict[str, str]:
+        last = self.jobs.get(planned.job)
+        if last is None or last.job is None:
+            return {}
+        by_identity = {
+            last.job.arms[run.step.arm].identity: run.content_key
+            for run in last.runs
+            if run.content_key and run.step.arm < len(last.job.arms)
+        }
+        return {arm.label: by_identity[arm.identity] for arm in planned.case.arms if arm.identity in by_identity}
+
+
+def _never_finished(case_id: str, planned: PlannedCase, last: JobTry | None, policy: Policy) -> Verdict:
+    runs = last.runs if last else ()
+    return Verdict(
+        case=case_id,
+        status=Status.ERROR,
+        reason=f"the run ended before this case did (last seen: {_last_seen(planned.job, last)})",
+        expected=expected_text(planned.case.check, policy),
+        slug="E-never-finished",
+        seconds=sum(run.wall_s for run in runs),
+        synthetic=any(arm.model.synthetic for arm in planned.case.arms),
+    )
+
+
+def _last_seen(job: str, last: JobTry | None) -> str:
+    if last is None:
+        return f"planned for {job}" if job else "planned"
+    if last.finished:
+        lost = f"the lines of {last.lost} processes are" if last.lost else "the line that describes it is"
+        return f"{job} finished at {last.since}, but {lost} lost"
+    if last.host:
+        return f"{job} running on {last.host} since {last.since}, {len(last.runs)} processes done"
+    return f"{job} waiting for a node since {last.since}"

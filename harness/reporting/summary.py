@@ -1,0 +1,103 @@
+"""The closing table: what was found, worst first, in plain text that fits a CI log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.domain.verdict import Estimate, Verdict
+from harness.domain.words import Status
+from harness.judging.wording import speed_text
+from harness.reporting.clean import one_line
+from harness.reporting.outcomes import counts_line, gone_pitfalls
+
+CI_WIDTH = 120
+
+_ORDER = (
+    Status.FAIL,
+    Status.ERROR,
+    Status.INCONCLUSIVE,
+    Status.NOT_JUDGED,
+    Status.UNSUPPORTED,
+    Status.NOT_APPLICABLE,
+    Status.PASS,
+)
+_STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
+
+
+def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
+    """Print the table, the reasons of what did not pass, warnings and the counts.
+
+    Args:
+        console: Where to; its width decides the columns' widths.
+        verdicts: One per case.
+        notes: Lines about the journal itself, e.g. unreadable lines.
+    """
+    ordered = sorted(verdicts, key=lambda verdict: (_ORDER.index(verdict.status), -verdict.seconds, verdict.case))
+    if ordered:
+        console.print(_table(ordered))
+    for verdict in ordered:
+        if verdict.status is not Status.PASS:
+            _print_line(console, f"{verdict.status}: {verdict.case}", one_line(verdict.reason))
+    for verdict in gone_pitfalls(verdicts):
+        _print_line(console, f"warning: {verdict.case}", one_line(verdict.reason))
+    for note in notes:
+        _print_line(console, "journal", one_line(note))
+    if any(verdict.synthetic for verdict in verdicts):
+        console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
+    console.print(Text(counts_line(verdicts)))
+
+
+def summary_text(verdicts: Sequence[Verdict], notes: Sequence[str] = (), width: int = CI_WIDTH) -> str:
+    """The summary as plain text of a fixed width, without colours."""
+    buffer = StringIO()
+    console = Console(file=buffer, width=width, force_terminal=False, color_system=None, legacy_windows=False)
+    print_summary(console, verdicts, notes)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _table(verdicts: Sequence[Verdict]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("case", overflow="fold", ratio=1)
+    table.add_column("t/s (spread)", no_wrap=True)
+    table.add_column("ratio or figure [interval]", no_wrap=True)
+    table.add_column("s", justify="right", no_wrap=True)
+    for verdict in verdicts:
+        table.add_row(
+            Text(_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
+            Text(one_line(verdict.case) + ("*" if verdict.synthetic else "")),
+            Text(_speeds(verdict)),
+            Text(_figure(verdict.estimate)),
+            Text(f"{verdict.seconds:.0f}"),
+        )
+    return table
+
+
+def _words(verdict: Verdict) -> str:
+    """The status, and the word that says more where there is one."""
+    finer = verdict.pitfall or verdict.throughput or verdict.equivalence
+    return f"{verdict.status} {finer}" if finer and str(finer) != str(verdict.status) else str(verdict.status)
+
+
+def _speeds(verdict: Verdict) -> str:
+    return "\n".join(
+        speed_text(arm.tps) + (f" ({100 * arm.spread:.1f} %)" if arm.spread is not None else "") for arm in verdict.arms
+    )
+
+
+def _figure(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if estimate.unit == "ratio":
+        return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    value, low, high = (speed_text(each) for each in (estimate.value, estimate.low, estimate.high))
+    return f"{value} {estimate.unit} [{low}, {high}]"
+
+
+def _print_line(console: Console, head: str, text: str) -> None:
+    console.print(Text(f"{head}\n    {text}"), soft_wrap=True)

@@ -1,0 +1,72 @@
+"""One live line on a terminal: how many cases are decided, what runs where, how long it may take."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.status import Status
+
+from harness.execution.events import Finished, JobEvent, Progress, Started
+
+
+class LiveLine:
+    """A line below the reporter's output, drawn only on a terminal.
+
+    It hides itself while something else is printed, so that it never tears another line.
+
+    Args:
+        stream: Where the reporter writes.
+        jobs: Jobs in all.
+        enabled: Off in CI and under ``-q`` or ``--pdb``.
+    """
+
+    def __init__(self, stream: TextIO, jobs: int, *, enabled: bool) -> None:
+        console = Console(file=stream, highlight=False)
+        self._status: Status | None = Status("", console=console) if enabled and console.is_terminal else None
+        self._jobs = jobs
+        self._done = 0
+        self._began = time.monotonic()
+        self._hosts: dict[str, str] = {}
+        self._doing: dict[str, str] = {}
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hide()
+
+    def take(self, event: JobEvent | None) -> None:
+        """Show what an event changes."""
+        if isinstance(event, Started):
+            self._hosts[event.job] = event.host
+        elif isinstance(event, Progress):
+            self._doing[event.job] = event.message
+        elif isinstance(event, Finished):
+            self._done += 1
+            self._hosts.pop(event.job, None)
+            self._doing.pop(event.job, None)
+        if self._status is not None:
+            self._status.update(self.text())
+            self._status.start()
+
+    def hide(self) -> None:
+        """Take the line away until the next event."""
+        if self._status is not None:
+            self._status.stop()
+
+    def text(self) -> str:
+        """The line's text."""
+        running = "; ".join(f"{text} on {self._hosts.get(job, '?')}" for job, text in self._doing.items())
+        return f"job {min(self._done + 1, self._jobs)} of {self._jobs}{self._left()}  {running}"
+
+    def _left(self) -> str:
+        """Time left, guessed from the jobs so far; nothing before the first is done."""
+        if not self._done:
+            return ""
+        seconds = (time.monotonic() - self._began) / self._done * (self._jobs - self._done)
+        return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"  # noqa: PLR2004

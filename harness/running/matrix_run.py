@@ -1,0 +1,166 @@
+"""A matrix run: the plan in, verdicts out as jobs end, everything in the journal first."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from filelock import FileLock
+
+from harness import __version__
+from harness.domain.case import Case
+from harness.domain.job import Job
+from harness.domain.verdict import Verdict
+from harness.execution.dispatch import Dispatcher
+from harness.execution.events import Ended, JobEvent
+from harness.execution.executor import Executor
+from harness.judging.judge import judge
+from harness.planning.plan import Plan, PlannedCase
+from harness.planning.planner import narrowed
+from harness.reporting import journal
+from harness.running.records import Records
+
+_VERSIONS_OF = ("pytest", "ray", "numpy", "scipy", "xllamacpp", "ik-llama-cpp-python", "gguf")
+
+
+class MatrixRun:
+    """Runs the jobs of a plan and judges their cases.
+
+    Args:
+        plan: The selected cases and their jobs.
+        executor: Where the jobs run; started by the first job that is asked for.
+        reports: Folder of the journal.
+        watch: Called with every event, and with ``None`` while nothing happens: it may draw.
+    """
+
+    def __init__(
+        self, plan: Plan, executor: Executor, reports: Path, watch: Callable[[JobEvent | None], None] = lambda _: None
+    ) -> None:
+        self._plan = plan
+        self._executor = executor
+        self._watch = watch
+        self._policy = plan.policy.judging
+        self._journal = journal.JournalWriter(reports)
+        self._records = Records(self._journal)
+        self._dispatcher = Dispatcher(executor)
+        self._cases: dict[str, PlannedCase] = {}
+        self._jobs: dict[str, Job] = {}
+        self._job_of: dict[str, str] = {}
+        self._waiting: dict[str, Job] = {}
+        self._verdicts: dict[str, Verdict] = {}
+
+    @property
+    def jobs(self) -> int:
+        """Jobs that the begun cases need."""
+        return len(self._jobs)
+
+    def begin(self, selected: Collection[str], *, keep_jobs: bool = False) -> None:
+        """Write the plan of the selected cases. Several processes of one run may call it: the first one writes.
+
+        Args:
+            selected: Ids of the cases.
+            keep_jobs: Keep the whole plan's jobs even where fewer would do for these cases: processes that share the
+                cases out by job must agree on the jobs.
+        """
+        plan = _restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
+        self._cases = {case.id: case for case in plan.cases}
+        self._jobs = {job.id: job for job in plan.jobs}
+        self._waiting = dict(self._jobs)
+        self._job_of = {case: job.id for job in plan.jobs for case in job.cases}
+        self._verdicts = {case.id: _decided(case) for case in plan.cases if case.status is not None}
+        with FileLock(f"{self._journal.path}.lock"):
+            if self._journal.path.stat().st_size == 0:
+                self._write_plan(plan)
+
+    def run_all(self) -> Iterator[str]:
+        """Run every job and yield the ids of cases as they are decided, those that planning decided first."""
+        yield from list(self._verdicts)
+        yield from self._run(list(self._waiting))
+
+    def verdict(self, case: str) -> Verdict:
+        """The verdict on a case; its job is run now if it has not been.
+
+        Raises:
+            KeyError: If the case was not begun.
+        """
+        if case not in self._verdicts:
+            for _ in self._run([self._job_of[case]]):
+                pass
+        return self._verdicts[case]
+
+    def case(self, case: str) -> Case:
+        """A begun case."""
+        return self._cases[case].case
+
+    def end(self, *, finished: bool) -> None:
+        """End every process and close the journal.
+
+        Args:
+            finished: The run came to its end by itself; only one process of a run says so.
+        """
+        self._dispatcher.close()
+        if finished:
+            self._journal.run_finished()
+        self._journal.close()
+
+    def _run(self, jobs: Collection[str]) -> Iterator[str]:
+        batch = [self._waiting.pop(job) for job in jobs]
+        self._records.add(batch)
+        self._dispatcher.add(batch)
+        for event in self._dispatcher.events():
+            if event is not None:
+                self._records.take(event)
+            self._watch(event)
+            if isinstance(event, Ended):
+                yield from self._judge(event.job)
+
+    def _judge(self, job: str) -> Iterator[str]:
+        record = self._records.close(job)
+        for case in record.job.cases:
+            verdict = judge(self._cases[case].case, record, self._policy)
+            self._verdicts[case] = verdict
+            self._journal.verdict(verdict)
+        yield from record.job.cases
+
+    def _write_plan(self, plan: Plan) -> None:
+        info = journal.RunInfo(plan.matrix_name, self._executor.name, len(plan.cases), _versions(), self._policy)
+        self._journal.run_started(info)
+        for planned in plan.cases:
+            decided = self._verdicts.get(planned.id)
+            self._journal.planned(journal.PlannedCase(planned.case, self._job_of.get(planned.id, ""), decided))
+        for job in plan.jobs:
+            self._journal.job_submitted(job)
+
+
+def _restricted(plan: Plan, selected: Collection[str]) -> Plan:
+    """The plan of fewer cases with its jobs as they are, without those that answer none of them."""
+    wanted = set(selected)
+    jobs = [replace(job, cases=tuple(case for case in job.cases if case in wanted)) for job in plan.jobs]
+    return replace(
+        plan,
+        cases=tuple(case for case in plan.cases if case.id in wanted),
+        jobs=tuple(job for job in jobs if job.cases),
+    )
+
+
+def _decided(planned: PlannedCase) -> Verdict:
+    """The verdict on a case that planning already knows cannot run."""
+    assert planned.status is not None  # noqa: S101 - the caller chose it so
+    synthetic = any(arm.model.synthetic for arm in planned.case.arms)
+    reason = f"{planned.status}: {planned.reason}"
+    return Verdict(planned.id, planned.status, reason, synthetic=synthetic)
+
+
+def _versions() -> dict[str, str]:
+    found = {"moe-harness": __version__, "python": platform.python_version()}
+    for name in _VERSIONS_OF:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+

@@ -1,0 +1,63 @@
+"""What a run is asked for, and the folder it reports into."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.domain.stopping import RunWholeSchedule
+from harness.execution.executor import Executor
+from harness.execution.executors import make_executor
+from harness.execution.node import probe_node
+from harness.planning.load import find_matrix, load_matrix
+from harness.planning.plan import Plan
+from harness.planning.planner import make_plan
+from harness.reporting.journal import JOURNAL_NAME
+
+DEFAULT_REPORTS = "moe-reports"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a matrix run.
+
+    Attributes:
+        matrix: Name or path; ``None`` for the default one.
+        executor: ``ray`` or ``local``.
+        ray_address: Of a running cluster; empty embeds one.
+        select: Patterns that choose cases before anything is parametrized.
+        reports: Folder of journal, JUnit and summary.
+    """
+
+    matrix: str | None
+    executor: str
+    ray_address: str
+    select: tuple[str, ...]
+    reports: Path
+
+    def plan(self) -> Plan:
+        """Load, expand, select. On a cluster nothing is known of its nodes yet, so every class is taken to fit.
+
+        Raises:
+            BadInput: Whatever is wrong with the matrix or the selection.
+        """
+        nodes = None if self.ray_address else (probe_node(),)
+        return make_plan(load_matrix(find_matrix(self.matrix)), self.select, nodes)
+
+    def make_executor(self) -> Executor:
+        """The executor, not started.
+
+        Raises:
+            BadInput: If its name or address is wrong.
+        """
+        return make_executor(self.executor, RunWholeSchedule(), self.ray_address)
+
+
+def set_old_journal_aside(reports: Path) -> None:
+    """Keep an earlier run's journal under the time of its last line: two runs never share one file."""
+    old = reports / JOURNAL_NAME
+    if old.is_file() and old.stat().st_size:
+        ended = datetime.fromtimestamp(old.stat().st_mtime, UTC)
+        os.replace(old, reports / f"journal-{ended:%Y%m%dT%H%M%S%f}.jsonl")

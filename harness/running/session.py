@@ -1,0 +1,100 @@
+"""The part of a pytest session that concerns the matrix: which process does what, and when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from harness.domain.verdict import Verdict
+from harness.execution.events import JobEvent
+from harness.execution.executor import Executor
+from harness.planning.plan import Plan
+from harness.reporting.journal import JOURNAL_NAME
+from harness.running.matrix_run import MatrixRun
+from harness.running.options import RunOptions, set_old_journal_aside
+
+
+class MatrixSession:
+    """What one pytest process (driver, xdist controller or xdist worker) does for the matrix.
+
+    Args:
+        options: What was asked for.
+        worker: This is an xdist worker: it waits for jobs of its own and leaves reports to the controller.
+    """
+
+    def __init__(self, options: RunOptions, *, worker: bool) -> None:
+        self.options = options
+        self.worker = worker
+        self.plan: Plan = options.plan()
+        self._executor: Executor = options.make_executor()
+        self._run: MatrixRun | None = None
+        self._shared: Executor | None = None
+        self._began = False
+
+    @property
+    def reports(self) -> Path:
+        """Folder of the run's reports."""
+        return self.options.reports
+
+    @property
+    def journal(self) -> Path:
+        """The run's journal, which may not exist."""
+        return self.reports / JOURNAL_NAME
+
+    @property
+    def has_results(self) -> bool:
+        """Whether this process is the one that reports on a run, and the run began."""
+        return self._began and not self.worker
+
+    def job_groups(self) -> dict[str, str]:
+        """Case id to job id in the whole plan: what xdist must keep together."""
+        return {case: job.id for job in self.plan.jobs for case in job.cases}
+
+    def share_executor(self) -> str:
+        """In an xdist controller: start what the workers will join.
+
+        Returns:
+            The address for them; empty where there is nothing to join.
+        """
+        set_old_journal_aside(self.reports)
+        self._began = True
+        if self._executor.name != "ray" or not self.plan.jobs:
+            return ""
+        self._executor.start()
+        self._shared = self._executor
+        return str(getattr(self._executor, "address", ""))
+
+    def begin(self, selected: Collection[str], watch: Callable[[JobEvent | None], None]) -> MatrixRun:
+        """Begin to run the selected cases in this process."""
+        if not self.worker:
+            set_old_journal_aside(self.reports)
+        self._run = MatrixRun(self.plan, self._executor, self.reports, watch)
+        self._run.begin(selected, keep_jobs=self.worker)
+        self._began = True
+        return self._run
+
+    def verdict(self, case: str) -> Verdict:
+        """The verdict on a case, running its job if need be."""
+        if self._run is None:
+            raise RuntimeError("a case was asked for before the matrix run began")
+        return self._run.verdict(case)
+
+    def decided(self) -> Iterator[str]:
+        """Case ids as they are decided."""
+        if self._run is not None:
+            yield from self._run.run_all()
+
+    def close(self) -> None:
+        """End every process that this one is responsible for, and the journal."""
+        if self._run is not None:
+            self._run.end(finished=not self.worker)
+            self._run = None
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
+
+
+def in_ci() -> bool:
+    """Whether a person watches: CI systems set ``CI``."""
+    return bool(os.environ.get("CI"))
