@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -159,9 +160,8 @@ def _case_of(item: pytest.Item) -> str:
 
 
 def _run_other_items(session: pytest.Session, cases: dict[str, pytest.Item]) -> None:
-    first_case = next(iter(cases.values()))
     others = [item for item in session.items if not _is_case(item)]
-    for item, following in zip(others, [*others[1:], first_case], strict=True):
+    for item, following in pairwise([*others, next(iter(cases.values()))]):
         _run_item(session, item, following)
 
 

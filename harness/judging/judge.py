@@ -129,7 +129,7 @@ def _compare(evidence: Evidence) -> tuple[ContrastVerdict, tuple[ArmSpeed, ...]]
 def _contrast_reason(evidence: Evidence, found: ContrastVerdict, arms: tuple[ArmSpeed, ...]) -> str:
     figures = [speeds_text(arms), *_figure(found.ratio, evidence.policy.alpha), found.why]
     if found.dropped:
-        figures.append(f"{found.dropped} blocks dropped for want of one arm")
+        figures.append(f"blocks dropped for want of one arm: {found.dropped}")
     return f"{found.throughput}: {', '.join(figures)},"
 
 

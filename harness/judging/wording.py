@@ -9,8 +9,8 @@ from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate
 
-_WHOLE_FROM = 1000
-_ONE_DIGIT_FROM = 100
+_WHOLE_FROM = 999.95
+_ONE_DIGIT_FROM = 99.995
 
 
 def speed_text(tps: float) -> str:

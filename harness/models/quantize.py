@@ -25,7 +25,8 @@ UNQUANTIZED = "F16"
 _TAIL_CHARACTERS = 800
 _SECONDS_PER_GIBIBYTE = 1800.0
 _LEAST_SECONDS = 300.0
-# The tool aborts without a word when its disk is full; with less than this left, that is the reason.
+_STREAM_FAULT = "iostream error"
+# With less than this left on the disk, that is the reason for a stream fault.
 _FULL_DISK_BYTES = 1 << 20
 _WHEEL = "ik_llama_cpp"
 
@@ -222,6 +223,7 @@ def quantize(
         run: Starts the program.
 
     Raises:
+        OSError: The file could not be written.
         BadInput: ``E-quantize-failed``: the tool refused, such as a quant that needs an importance matrix.
         Infrastructure: ``E-quantize-timeout``, ``E-quantize-crashed`` or ``E-quantizer-broken``.
     """
@@ -238,8 +240,7 @@ def quantize(
     if ended.returncode == 0:
         return
     tail = ended.output[-_TAIL_CHARACTERS:].strip()
-    if os.strerror(errno.ENOSPC) in ended.output or shutil.disk_usage(target.parent).free < _FULL_DISK_BYTES:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+    _raise_disk_fault(ended.output, target)
     if ended.returncode < 0:
         raise Infrastructure(
             "E-quantize-crashed", f"{quant.name}: signal {-ended.returncode}: {tail}", where=str(source)
@@ -248,6 +249,14 @@ def quantize(
     raise BadInput(
         "E-quantize-failed", f"{quant.name}: exit code {ended.returncode}: {tail}", where=str(source), hint=hint
     )
+
+
+def _raise_disk_fault(output: str, target: Path) -> None:
+    """Raise what the disk did, where that is why the tool failed; it says no more than that a stream failed."""
+    full = os.strerror(errno.ENOSPC) in output or shutil.disk_usage(target.parent).free < _FULL_DISK_BYTES
+    if full or _STREAM_FAULT in output:
+        code = errno.ENOSPC if full else errno.EIO
+        raise OSError(code, os.strerror(code), str(target))
 
 
 @lru_cache(maxsize=8)

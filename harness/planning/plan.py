@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from harness.domain.case import Case
@@ -53,6 +52,6 @@ class Plan:
     policy: Policy
     every_case: tuple[PlannedCase, ...] = field(repr=False, default=())
 
-    def ids(self) -> Collection[str]:
+    def ids(self) -> tuple[str, ...]:
         """Ids of the selected cases, in order."""
-        return [case.id for case in self.cases]
+        return tuple(case.id for case in self.cases)

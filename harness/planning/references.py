@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.domain.build import Fork
+from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
+from harness.domain.errors import BadInput
 from harness.domain.node import ANY_CLASS
 from harness.domain.suggest import did_you_mean
 from harness.domain.workload import Workload
-from harness.engines.flags import known_flags
+from harness.engines.flags import Unsupported, complete, known_flags
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
 from harness.planning.problems import INVALID, Problem
@@ -19,6 +20,7 @@ from harness.planning.schema import Condition, ContrastEntry, Matrix, OutputsEnt
 NAMED_FACTORS = ("build", "model", "environment")
 """The factors that are not flags."""
 
+_ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
 _CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class")
 
 
@@ -30,6 +32,17 @@ def workload_of(entry: WorkloadEntry) -> Workload:
 def reference_problems(matrix: Matrix) -> list[Problem]:
     """All names that nothing answers to, and names that are taken twice."""
     return list(_References(matrix).problems())
+
+
+def _flag_hint(name: str) -> str:
+    """What the engines' tables say to a name: they know options and fields that mean a flag, too."""
+    try:
+        complete(_ANY_BUILD, {name: 0})
+    except BadInput as unknown:
+        return unknown.hint
+    except Unsupported:
+        pass
+    return ""
 
 
 class _References:
@@ -120,7 +133,9 @@ class _References:
 
     def _flags(self, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
         for name in names:
-            yield from self._each("flag", [name], *path, name)
+            if name not in self._known["flag"]:
+                message = f"unknown flag '{name}'"
+                yield Problem("E-unknown-flag", self._at(*path, name), message, _flag_hint(name))
 
     def _each(self, what: str, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
         for name in names:

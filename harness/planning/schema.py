@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from harness.domain.flags import FlagValue
 from harness.domain import policy
+from harness.domain.flags import FlagValue
 from harness.domain.job import Design
 from harness.planning.source import Source
 

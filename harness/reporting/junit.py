@@ -100,8 +100,8 @@ def _testcase(verdict: Verdict, content_keys: Mapping[str, str]) -> xunit2.TestC
 
 
 def _result(verdict: Verdict) -> FinalResult | None:
-    message = capped(one_line(verdict.reason), _MAX_MESSAGE_BYTES)
-    kind = verdict.slug or str(verdict.throughput or verdict.equivalence or verdict.status)
+    message = one_line(capped(verdict.reason, _MAX_MESSAGE_BYTES))
+    kind = one_line(verdict.slug) or str(verdict.throughput or verdict.equivalence or verdict.status)
     result: FinalResult
     if verdict.status in _SKIPPED:
         word = str(verdict.status)

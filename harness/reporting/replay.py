@@ -152,9 +152,14 @@ class _Replay:
         self._finished = True
 
     def _try(self, event: Event) -> JobTry:
-        """The try that an event belongs to; a late word of an earlier try is refused, not mixed in."""
-        known = self._jobs.get(event["job"], JobTry(int(event["try"]), since=event["t"]))
-        if known.attempt != event["try"]:
+        """The try that an event belongs to: a later one (it may end before it starts) begins a new record.
+
+        A late word of an earlier try is refused, not mixed in.
+        """
+        known = self._jobs.get(event["job"])
+        if known is None or event["try"] > known.attempt:
+            return JobTry(int(event["try"]), known.job if known else None, event["t"])
+        if event["try"] < known.attempt:
             raise ValueError(f"{event['job']}: an event of try {event['try']} came during try {known.attempt}")
         return known
 

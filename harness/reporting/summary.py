@@ -42,11 +42,11 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
         console.print(_table(ordered))
     for verdict in ordered:
         if verdict.status is not Status.PASS:
-            _print_line(console, f"{verdict.status}: {verdict.case}", one_line(verdict.reason))
+            _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
     for verdict in gone_pitfalls(verdicts):
-        _print_line(console, f"warning: {verdict.case}", one_line(verdict.reason))
+        _print_line(console, f"warning: {verdict.case}", verdict.reason)
     for note in notes:
-        _print_line(console, "journal", one_line(note))
+        _print_line(console, "journal", note)
     if any(verdict.synthetic for verdict in verdicts):
         console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
     console.print(Text(counts_line(verdicts)))
@@ -100,4 +100,4 @@ def _figure(estimate: Estimate | None) -> str:
 
 
 def _print_line(console: Console, head: str, text: str) -> None:
-    console.print(Text(f"{head}\n    {text}"), soft_wrap=True)
+    console.print(Text(f"{one_line(head)}\n    {one_line(text)}"), soft_wrap=True)

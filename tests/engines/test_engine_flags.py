@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from engine_support import path_build, recording, wheel_build
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,6 @@ from harness.domain.model import Model
 from harness.engines.bench_help import help_flags
 from harness.engines.embedded.flags import RULES
 from harness.engines.flags import Unsupported, complete, embedded_request_flags, known_flags, specs
-
-from engine_support import path_build, recording, wheel_build
 
 FORKS = tuple(Fork)
 IK, MAINLINE = path_build(Fork.IK_LLAMA_CPP), path_build(Fork.LLAMA_CPP)
@@ -154,7 +153,11 @@ def test_what_rewrites_tensors_switches_mmap_off(cause: str) -> None:
 
 def test_overrides_joined_by_commas_or_semicolons_are_one_arm() -> None:
     """The two forks' habits of joining are one meaning."""
-    assert complete(IK, {"ot": "a=CPU,b=CPU"}) == complete(IK, {"ot": "a=CPU;b=CPU"}) == complete(IK, {"ot": "a=CPU; b=CPU;"})
+    assert (
+        complete(IK, {"ot": "a=CPU,b=CPU"})
+        == complete(IK, {"ot": "a=CPU;b=CPU"})
+        == complete(IK, {"ot": "a=CPU; b=CPU;"})
+    )
     assert complete(IK, {"ot": ""}).get("ot") == "none"
 
 
@@ -167,7 +170,12 @@ def test_a_comma_inside_a_pattern_is_unsupported_by_llama_bench_and_fine_embedde
 
 def test_a_flag_that_this_build_does_not_know_yet_is_unsupported_unless_it_says_nothing() -> None:
     """An older build without ``-muge`` behaves as with ``-muge 0``."""
-    older = help_flags(recording(Fork.IK_LLAMA_CPP, "help.txt")) - {"-muge", "--merge-up-gate-experts", "-fmoe", "--fused-moe"}
+    older = help_flags(recording(Fork.IK_LLAMA_CPP, "help.txt")) - {
+        "-muge",
+        "--merge-up-gate-experts",
+        "-fmoe",
+        "--fused-moe",
+    }
     with pytest.raises(Unsupported, match="does not know -muge"):
         complete(IK, {"muge": 1}, options=older)
     assert complete(IK, {"muge": 0}, options=older).get("muge") == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -66,7 +68,10 @@ def test_the_tool_lists_every_quant_by_our_number() -> None:
 def test_finding_it_does_not_load_the_wheel() -> None:
     """The quantizer is found without importing the wheel, whose library must stay out of this process."""
     need_quantizer()
-    code = "import sys; from harness.models.quantize import find_quantizer as find; print(len(find().digest()), *sys.modules)"
+    code = (
+        "import sys; from harness.models.quantize import find_quantizer; "
+        "print(len(find_quantizer().digest()), *sys.modules)"
+    )
     ended = run_to_end(
         ["/usr/bin/env", f"PYTHONPATH={child_environment()['PYTHONPATH']}", sys.executable, "-c", code], timeout=60
     )
@@ -86,13 +91,17 @@ def test_failures_have_their_own_words(tmp_path: Path) -> None:
     assert (crashed.slug, type(crashed)) == ("E-quantize-crashed", Infrastructure)
 
 
-def test_full_disk_is_an_os_error(tmp_path: Path) -> None:
-    """A tool that met a full disk raises what any full disk raises, for the cache to translate."""
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("No space left on device", errno.ENOSPC), ("failed to quantize: basic_ios::clear: iostream error", errno.EIO)],
+)
+def test_disk_faults_are_os_errors(tmp_path: Path, said: str, code: int) -> None:
+    """A tool that could not write raises what the disk would, for the cache to translate."""
     source = tmp_path / "m.gguf"
     source.write_bytes(b"x")
-    run = ending(1, "basic_ios::clear: No space left on device")
-    with pytest.raises(OSError, match="No space left"):
-        quantize(source, tmp_path / "o.gguf", QUANTS["Q8_0"], quantizer=Quantizer(Path("/tool")), run=run)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
+        quantize(source, tmp_path / "o.gguf", QUANTS["Q8_0"], quantizer=Quantizer(Path("/tool")), run=ending(1, said))
+    assert caught.value.errno == code
 
 
 def test_a_tool_that_does_not_start(tmp_path: Path) -> None:

@@ -1,0 +1,389 @@
+"""Every fault of a matrix is named with file, key, what was expected and what was probably meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planning_support import load, refusal
+
+from harness.domain.errors import BadInput
+from harness.planning.load import load_matrix
+
+CONTRAST = """
+[[contrasts]]
+name = "c"
+factor = "fa"
+baseline = 0
+candidate = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "where", "message", "hint"),
+    [
+        pytest.param(
+            CONTRAST + 'factr = "fa"',
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].factr",
+            "unknown key 'factr'",
+            "did you mean 'factor'?",
+            id="key of an entry",
+        ),
+        pytest.param(
+            "[polcy]\nblocks = 2",
+            "E-matrix-invalid",
+            "m.toml: polcy",
+            "unknown key 'polcy'",
+            "did you mean 'policy'?",
+            id="key of the file",
+        ),
+        pytest.param(
+            "[policy]\nblock = 2",
+            "E-matrix-invalid",
+            "m.toml: policy.block",
+            "unknown key 'block'",
+            "did you mean 'blocks'?",
+            id="key of a table",
+        ),
+        pytest.param(
+            CONTRAST + "where = { buld = 'ik' }",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].where.buld",
+            "unknown key 'buld'",
+            "did you mean 'build'?",
+            id="key of a condition",
+        ),
+        pytest.param(
+            "[[checks]]\nkind = 'memory'\nmax_rss_mib = 5.0\nwhre = 1",
+            "E-matrix-invalid",
+            "m.toml: checks[0].whre",
+            "unknown key 'whre'",
+            "did you mean 'where'?",
+            id="key of a check",
+        ),
+        pytest.param(
+            "[[checks]]\nkind = 'flor'",
+            "E-matrix-invalid",
+            "m.toml: checks[0].kind",
+            "unknown kind 'flor'",
+            "did you mean 'floor'?",
+            id="kind of a check",
+        ),
+        pytest.param(
+            "[[checks]]\ntokens_per_second = 5.0",
+            "E-matrix-invalid",
+            "m.toml: checks[0].kind",
+            "the key is missing",
+            "known: floor, memory, outputs",
+            id="check without kind",
+        ),
+        pytest.param(
+            "[builds.x]\nfork = 'ik_lama.cpp'\nwheel = 'w'",
+            "E-matrix-invalid",
+            "m.toml: builds.x.fork",
+            "expected 'llama.cpp' or 'ik_llama.cpp', found 'ik_lama.cpp'",
+            "did you mean 'ik_llama.cpp'?",
+            id="fork",
+        ),
+        pytest.param(
+            "[builds.x]\nfork = 'llama.cpp'",
+            "E-matrix-invalid",
+            "m.toml: builds.x",
+            "needs exactly one of 'wheel' and 'path', found neither",
+            "",
+            id="build from nowhere",
+        ),
+        pytest.param(
+            "[models.x]\ncard = 'tiny-moe'\npath = 'x.gguf'",
+            "E-matrix-invalid",
+            "m.toml: models.x",
+            "needs exactly one of 'card' and 'path', found both",
+            "",
+            id="model from two places",
+        ),
+        pytest.param(
+            "[models.x]\npath = 'x.gguf'\nquant = 'F16'",
+            "E-matrix-invalid",
+            "m.toml: models.x",
+            "'quant' goes with 'card'; a file has the quantization that it has",
+            "",
+            id="quant of a file",
+        ),
+        pytest.param(
+            "[builds.'a..b']\nfork = 'llama.cpp'\nwheel = 'w'",
+            "E-matrix-invalid",
+            "m.toml: builds.a..b",
+            "a name is made of letters and digits, with single '.', '_' or '-' between them",
+            "",
+            id="name that would break ids",
+        ),
+        pytest.param(
+            "[policy]\nblocks = '4'",
+            "E-matrix-invalid",
+            "m.toml: policy.blocks",
+            "expected a valid integer, found '4'",
+            "",
+            id="text for a number",
+        ),
+        pytest.param(
+            "[policy]\nthreads = true",
+            "E-matrix-invalid",
+            "m.toml: policy.threads",
+            'expected "auto" or a whole number above 0, found a boolean (True)',
+            "",
+            id="threads",
+        ),
+        pytest.param(
+            "[flags]\nfa = []",
+            "E-matrix-invalid",
+            "m.toml: flags.fa",
+            "expected at least one value, found an empty list",
+            "",
+            id="empty axis",
+        ),
+        pytest.param(
+            "[flags]\nfa = [1, true]",
+            "E-matrix-invalid",
+            "m.toml: flags.fa",
+            "value 1 is listed twice",
+            "",
+            id="axis with a value twice",
+        ),
+        pytest.param(
+            "[flags]\nfa = nan",
+            "E-matrix-invalid",
+            "m.toml: flags.fa",
+            "expected a finite number, found nan",
+            "",
+            id="not a number",
+        ),
+        pytest.param(
+            "[[workloads]]\ndepth = 5",
+            "E-matrix-invalid",
+            "m.toml: workloads[2]",
+            "needs 'pp' or 'tg' above 0",
+            "",
+            id="workload that does nothing",
+        ),
+        pytest.param(
+            "[[exclude]]",
+            "E-matrix-invalid",
+            "m.toml: exclude[0]",
+            "an empty exclude would remove every arm; say which ones",
+            "",
+            id="empty exclude",
+        ),
+        pytest.param(
+            CONTRAST + "kind = 'pitfall'\nsource = 'x'",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "a pitfall needs 'source' (who reported it) and 'instead' (what to use in its place)",
+            "",
+            id="pitfall without remedy",
+        ),
+        pytest.param(
+            CONTRAST + "instead = 'x'",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "'source' and 'instead' belong to kind = \"pitfall\"",
+            "",
+            id="remedy without pitfall",
+        ),
+        pytest.param(
+            "[[checks]]\nkind = 'outputs'\nname = 'o'\nprompts = ['p']",
+            "E-matrix-invalid",
+            "m.toml: checks[0]",
+            "needs 'contrasts', or all of 'factor', 'baseline' and 'candidate'",
+            "",
+            id="outputs of nothing",
+        ),
+        pytest.param(
+            "[flags]\nfmo = 1",
+            "E-unknown-flag",
+            "m.toml: flags.fmo",
+            "unknown flag 'fmo'",
+            "did you mean 'fmoe'?",
+            id="flag",
+        ),
+        pytest.param(
+            "[flags]\nrun-time-repack = 1",
+            "E-unknown-flag",
+            "m.toml: flags.run-time-repack",
+            "unknown flag 'run-time-repack'",
+            "did you mean 'rtr'?",
+            id="option instead of flag",
+        ),
+        pytest.param(
+            "[[when]]\nfork = 'ik_llama.cpp'\nflags = { rtrr = 1 }",
+            "E-unknown-flag",
+            "m.toml: when[0].flags.rtrr",
+            "unknown flag 'rtrr'",
+            "did you mean 'rtr'?",
+            id="flag of a when",
+        ),
+        pytest.param(
+            CONTRAST.replace('"fa"', '"faa"'),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factor",
+            "unknown flag 'faa'",
+            "did you mean 'fa'?",
+            id="factor",
+        ),
+        pytest.param(
+            "[[include]]\nbuild = 'mainlin'\nmodel = 'tiny'",
+            "E-unknown-build",
+            "m.toml: include[0].build",
+            "unknown build 'mainlin'",
+            "did you mean 'mainline'?",
+            id="build",
+        ),
+        pytest.param(
+            "[[contrasts]]\nname = 'c'\nfactor = 'build'\nbaseline = 'mainline'\ncandidate = 'ikk'",
+            "E-unknown-build",
+            "m.toml: contrasts[0].candidate",
+            "unknown build 'ikk'",
+            "did you mean 'ik'?",
+            id="build of a contrast",
+        ),
+        pytest.param(
+            "[[exclude]]\nmodel = 'tinny'",
+            "E-unknown-model",
+            "m.toml: exclude[0].model",
+            "unknown model 'tinny'",
+            "did you mean 'tiny'?",
+            id="model",
+        ),
+        pytest.param(
+            "[models.x]\ncard = 'tiny-mo'",
+            "E-unknown-card",
+            "m.toml: models.x.card",
+            "unknown card 'tiny-mo'",
+            "did you mean 'tiny-moe'?",
+            id="card",
+        ),
+        pytest.param(
+            "[models.x]\ncard = 'tiny-moe'\nquant = 'IQ4_XZ'",
+            "E-unknown-quant",
+            "m.toml: models.x.quant",
+            "unknown quant 'IQ4_XZ'",
+            "did you mean 'IQ4_XS'?",
+            id="quant",
+        ),
+        pytest.param(
+            "[[exclude]]\nquant = 'Q4_K_M'",
+            "E-unknown-quant",
+            "m.toml: exclude[0].quant",
+            "unknown quant 'Q4_K_M'",
+            "known: IQ4_XS",
+            id="quant that no model has",
+        ),
+        pytest.param(
+            "[[exclude]]\nnode_class = 'gpu'",
+            "E-unknown-node-class",
+            "m.toml: exclude[0].node_class",
+            "unknown node class 'gpu'",
+            "known: any",
+            id="node class",
+        ),
+        pytest.param(
+            CONTRAST + "workloads = ['pp46']",
+            "E-unknown-workload",
+            "m.toml: contrasts[0].workloads",
+            "unknown workload 'pp46'",
+            "did you mean 'pp64'?",
+            id="workload",
+        ),
+        pytest.param(
+            CONTRAST + "[[checks]]\nkind = 'outputs'\nname = 'o'\nprompts = ['p']\ncontrasts = ['d']",
+            "E-unknown-contrast",
+            "m.toml: checks[0].contrasts",
+            "unknown contrast 'd'",
+            "known: c",
+            id="contrast",
+        ),
+        pytest.param(
+            CONTRAST.replace("candidate = 1", "candidate = 0"),
+            "E-no-contrast",
+            "m.toml: contrasts[0].candidate",
+            "baseline and candidate are the same: fa = 0",
+            "name two different ones",
+            id="no contrast",
+        ),
+        pytest.param(
+            "[[contrasts]]\nname = 'c'\nfactor = 'environment'\nbaseline = 'A'\ncandidate = { A = '1' }",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a table of environment variables, found 'A'",
+            "",
+            id="environment",
+        ),
+        pytest.param(
+            "[builds.IK]\nfork = 'llama.cpp'\nwheel = 'w'",
+            "E-duplicate-name",
+            "m.toml: builds.IK",
+            "'IK' is declared twice (in ids, upper and lower case, '_' and '-' are the same)",
+            "",
+            id="names that fold to one",
+        ),
+        pytest.param(
+            CONTRAST * 2, "E-duplicate-name", "m.toml: contrasts[1]", "'c' is declared twice", "", id="contrast twice"
+        ),
+    ],
+)
+def test_a_fault_is_named(  # noqa: PLR0917 - one parameter for each part of the error
+    tmp_path: Path, text: str, slug: str, where: str, message: str, hint: str
+) -> None:
+    """Slug, place, message and hint are exactly right."""
+    error = refusal(tmp_path, text)
+    assert (error.slug, error.where, error.hint) == (slug, where, hint)
+    assert error.message.startswith(message)
+
+
+def test_the_base_itself_is_good(tmp_path: Path) -> None:
+    """The faults above come from what the tests add."""
+    assert load(tmp_path, CONTRAST + "[flags]\nfa = [0, 1]").name == "test"
+
+
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
+    """A wrong key does not hide an unknown flag, and both are in one error."""
+    error = refusal(tmp_path, "[flags]\nfmo = 1\n[policy]\nblock = 2\nmargin = 'x'")
+    assert error.slug == "E-matrix-invalid"
+    assert error.where == "m.toml"
+    lines = error.message.splitlines()
+    assert lines[0] == "3 problems"
+    assert sorted(line.split("(")[0].strip() for line in lines[1:]) == [
+        "E-matrix-invalid: m.toml: policy.block: unknown key 'block'",
+        "E-matrix-invalid: m.toml: policy.margin: expected a valid number, found 'x'",
+        "E-unknown-flag: m.toml: flags.fmo: unknown flag 'fmo'",
+    ]
+
+
+def test_faults_of_one_kind_keep_their_slug(tmp_path: Path) -> None:
+    """Two unknown flags are an E-unknown-flag, not a general error."""
+    error = refusal(tmp_path, "[flags]\nfmo = 1\nrtrr = 1")
+    assert error.slug == "E-unknown-flag"
+    assert "m.toml: flags.fmo" in error.message
+    assert "m.toml: flags.rtrr" in error.message
+
+
+def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
+    """What TOML can't read is E-matrix-syntax with the line."""
+    file = tmp_path / "m.toml"
+    file.write_text('name = "x"\nflags = on\n')
+    with pytest.raises(BadInput, match=r"line 2") as caught:
+        load_matrix(file)
+    assert caught.value.slug == "E-matrix-syntax"
+
+
+def test_the_error_leads_to_exit_code_2(tmp_path: Path) -> None:
+    """A bad matrix is the user's to mend."""
+    assert refusal(tmp_path, "[polcy]").exit_code == 2
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 give an error, not a traceback."""
+    file = tmp_path / "m.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="E-matrix-unreadable"):
+        load_matrix(file)

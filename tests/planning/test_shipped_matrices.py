@@ -1,0 +1,79 @@
+"""The matrices that come with the package."""
+
+from __future__ import annotations
+
+import pytest
+from planning_support import node
+
+from harness.domain.words import Kind, Status
+from harness.planning.load import find_matrix, load_matrix
+from harness.planning.plan import Plan
+from harness.planning.planner import make_plan
+
+
+@pytest.fixture(scope="module")
+def local() -> Plan:
+    return make_plan(load_matrix(find_matrix("local")), (), [node(cores=2, ram_gib=8)])
+
+
+@pytest.fixture(scope="module")
+def hybrid() -> Plan:
+    return make_plan(load_matrix(find_matrix("qwen3-30b-a3b")), (), [node(gpus=1, vram_gib=4, ram_gib=15.6)])
+
+
+def test_local_runs_on_a_laptop(local: Plan) -> None:
+    """Every case can run on two cores without a GPU, and the starts stay within the budget of five minutes."""
+    assert {case.status for case in local.cases} == {None}
+    starts = [step for job in local.jobs for step in job.schedule()]
+    assert len(starts) <= 60
+    assert len(local.jobs) == 6
+
+
+def test_local_asks_every_kind_of_question(local: Plan) -> None:
+    """It is what users copy: all kinds of cases are in it, and the contrasts of the mission."""
+    assert {case.case.kind for case in local.cases} == set(Kind)
+    names = {getattr(case.case.check, "name", "") for case in local.cases}
+    assert {"fork", "cpu-flash-attention", "run-time-repack", "fused-experts", "same-answers"} <= names
+
+
+def test_local_compares_outputs_inside_the_jobs_of_its_contrasts(local: Plan) -> None:
+    """No job has only outputs: they cost no start of their own."""
+    assert all(job.workloads for job in local.jobs)
+    assert sum(job.outputs is not None for job in local.jobs) == 2
+
+
+def test_the_repack_contrast_says_what_it_brings_along(local: Plan) -> None:
+    """Run-time repack switches mmap off: the plan notes it."""
+    notes = {case.note for case in local.cases if getattr(case.case.check, "factor", "") == "rtr"}
+    assert notes == {"as a consequence of rtr: mmap 1 -> 0"}
+
+
+def test_hybrid_cases_fit_the_machine_of_the_report(hybrid: Plan) -> None:
+    """16 GB of RAM and a 4 GB card: hybrid cases run, CPU-only ones do not fit."""
+    assert {(case.case.node_class.name, case.status) for case in hybrid.cases} == {
+        ("hybrid", None),
+        ("cpu", Status.NOT_APPLICABLE),
+    }
+
+
+def test_the_pitfalls_of_the_report_are_asked_about(hybrid: Plan) -> None:
+    """Run-time repack at both batches, on prompt processing only; flash attention on the CPU and in hybrid."""
+    pitfalls = [case.id for case in hybrid.cases if case.case.kind is Kind.PITFALL]
+    arm = "ik+amb=512+fa=1+ot=exps=cpu"
+    head = "pitfall/qwen3-30b-a3b-iq4xs"
+    assert pitfalls == [
+        f"{head}/mainline+fa=0..mainline+fa=1/pp512@cpu",
+        f"{head}/ik+fa=0..ik+fa=1/pp512@cpu",
+        f"{head}/mainline+fa=0+ot=exps=cpu..mainline+fa=1+ot=exps=cpu/pp512@hybrid",
+        f"{head}/{arm}+rtr=0+ub=512..{arm}+rtr=1+ub=512/pp512@hybrid",
+        f"{head}/{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp512@hybrid",
+        f"{head}/{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp2048@hybrid",
+    ]
+
+
+def test_on_a_laptop_nothing_of_the_hybrid_matrix_runs_and_each_case_says_why() -> None:
+    """No GPU and little memory: all cases are listed, none can run, no job is planned."""
+    plan = make_plan(load_matrix(find_matrix("qwen3-30b-a3b")), (), [node(ram_gib=8)])
+    assert {case.status for case in plan.cases} == {Status.NOT_APPLICABLE}
+    assert all("needs" in case.reason for case in plan.cases)
+    assert plan.jobs == ()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A stand-in for llama-bench, for what a real engine cannot be made to do on demand. Marked as such; never shipped.
+
+It speaks the arguments and JSON of ik_llama.cpp's llama-bench as far as the harness uses them. What it does besides is
+said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "oom" | "nothing" | "daemon", "tps": 100.0,
+"crash_after": 1}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+_HELP = "usage: ik_llama.cpp llama-bench [-h] -o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl -fa -fmoe -rtr -ot -mmp"
+
+
+def main() -> int:
+    """Behave as told."""
+    if "--help" in sys.argv:
+        sys.stdout.write(_HELP)
+        return 0
+    told = json.loads((Path(sys.argv[0]).parent / "standin.json").read_text())
+    asked = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
+    if told["do"] == "hang":
+        Path(sys.argv[0]).with_name("hanging.pid").write_text(str(os.getpid()))
+        time.sleep(3600)
+    if told["do"] == "daemon":
+        _leave_a_daemon(Path(sys.argv[0]).with_name("daemon.pid"))
+    if told["do"] == "oom":
+        sys.stderr.write("ggml_cuda: CUDA error: out of memory\n")
+        return 1
+    if told["do"] == "nothing":
+        return 0
+    rows = _rows(asked, told.get("tps", 100.0))
+    if told["do"] == "crash":
+        sys.stdout.write("[\n" + ",\n".join(json.dumps(row) for row in rows[: told.get("crash_after", 0)]))
+        sys.stdout.flush()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    json.dump(rows, sys.stdout)
+    return 0
+
+
+def _rows(asked: dict[str, str], tps: float) -> list[dict[str, object]]:
+    lengths = [(int(n), 0) for n in asked.get("-p", "0").split(",")] + [(0, int(n)) for n in asked.get("-n", "0").split(",")]
+    return [_row(asked, n_prompt, n_gen, tps) for n_prompt, n_gen in lengths if n_prompt or n_gen]
+
+
+def _row(asked: dict[str, str], n_prompt: int, n_gen: int, tps: float) -> dict[str, object]:
+    base = (n_prompt + n_gen) / tps * 1e9
+    return {
+        "model_filename": asked["-m"],
+        "n_threads": int(asked.get("-t", "1")),
+        "n_prompt": n_prompt,
+        "n_gen": n_gen,
+        "samples_ns": [int(base * (1 + 0.001 * index)) for index in range(int(asked["-r"]))],
+    }
+
+
+def _leave_a_daemon(pid_file: Path) -> None:
+    """Fork twice into a session of its own and write down who stayed."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pid_file.write_text(str(os.getpid()))
+            for descriptor in (0, 1, 2):
+                os.close(descriptor)
+            time.sleep(3600)
+        os._exit(0)
+    while not pid_file.exists():
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
