@@ -124,7 +124,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             id=case.id,
             marks=(
                 pytest.mark.moe,
-                getattr(pytest.mark, case.case.kind),
+                getattr(pytest.mark, str(case.case.kind)),
                 pytest.mark.xdist_group(groups.get(case.id, "planned")),
             ),
         )

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class FailureKind(StrEnum):
-    """The kinds of failure. The first group blames the candidate, the second the infrastructure."""
+    """The kinds of failure; ``Failure.blames_candidate`` says whom each blames."""
 
     OUT_OF_MEMORY = "out_of_memory"
     CRASH = "crash"

@@ -11,6 +11,8 @@ from typing import Any
 _ROW_START = re.compile(r'\{\s*"')
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
 _STRING_OR_NAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[-+]?\b(?:nan|inf(?:inity)?)\b', re.IGNORECASE)
+_ROW_FIELDS = frozenset({"build_commit", "n_prompt", "n_gen", "avg_ns"})
+"""Any of them makes an object a row, or what is left of one; others are logs."""
 _LIST_END = re.compile(r"\s*\]")
 
 
@@ -40,13 +42,12 @@ def scan(text: str) -> Scan:
     position = 0
     while start := _ROW_START.search(text, position):
         end = _object_end(text, start.start())
-        row = _row(text[start.start() : end]) if end else None
-        if row is None:
-            damaged += 1
-            position = start.start() + 1
-        else:
-            rows.append(row)
-            position = end
+        value = _decoded(text[start.start() : end]) if end else None
+        whole = value is not None and "samples_ns" in value
+        damaged += value is None or (not whole and bool(_ROW_FIELDS & value.keys()))
+        if value is not None and whole:
+            rows.append(value)
+        position = end if value is not None else start.start() + 1
     return Scan(tuple(rows), damaged, _LIST_END.match(text, position) is not None)
 
 
@@ -70,11 +71,6 @@ def _object_end(text: str, start: int) -> int:
         if depth == 0:
             return token.end()
     return 0
-
-
-def _row(chunk: str) -> Mapping[str, Any] | None:
-    value = _decoded(chunk)
-    return value if value is not None and "samples_ns" in value else None
 
 
 def _decoded(chunk: str) -> Mapping[str, Any] | None:

@@ -25,6 +25,7 @@ _KIND_OF_SLUG = {
     "E-wheel-missing": FailureKind.INPUT_MISSING,
     "E-wheel-library": FailureKind.INPUT_MISSING,
 }
+_LONGEST_LOAD_NS = 1_000_000_000_000_000
 _SAID_OF_ITSELF = (
     "package",
     "package_version",
@@ -70,7 +71,7 @@ def read_events(text: str) -> Events:
     for line in json_lines(text):
         try:
             _take(events, line)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             events.unreadable += 1
     return events
 
@@ -107,14 +108,14 @@ def identity(events: Events) -> dict[str, str]:
 def load_seconds(events: Events) -> float | None:
     """Loading the model, seconds; ``None`` where the child did not get so far."""
     load_ns = events.loaded.get("load_ns")
-    return load_ns / NS if isinstance(load_ns, int | float) else None
+    return load_ns / NS if isinstance(load_ns, int | float) and 0 <= load_ns <= _LONGEST_LOAD_NS else None
 
 
 def _take(events: Events, line: Mapping[str, Any]) -> None:
     """Put one line where it belongs.
 
     Raises:
-        KeyError, TypeError, ValueError: The line lacks a part or has one of the wrong type.
+        KeyError, TypeError, ValueError, OverflowError: The line lacks a part or has one of the wrong type.
     """
     match line.get("event"):
         case "hello":

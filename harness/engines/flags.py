@@ -64,7 +64,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
     table = specs(build.fork, build.tool)
     for name in declared:
         _require(name, build, table)
-    given = {name: table[name].normalised(value) for name, value in declared.items()}
+    given = {name: _normalised(table[name], value, build) for name, value in declared.items()}
     for name, value in given.items():
         _require_sayable(table[name], value, build)
     values = {name: _settled(spec, given.get(name), build, options) for name, spec in table.items()}
@@ -108,6 +108,31 @@ def _aliases() -> dict[str, str]:
             words += [echo.field for echo in spec.echoes]
             names.update({word.lstrip("-").replace("-", "_").lower(): spec.name for word in words})
     return names
+
+
+def _normalised(spec: FlagSpec, value: FlagValue, build: Build) -> FlagValue:
+    """The value in its one spelling.
+
+    Raises:
+        BadInput: ``E-bad-flag-value`` where no fork's flag of the name takes it.
+        Unsupported: Where another fork's does.
+    """
+    try:
+        return spec.normalised(value)
+    except BadInput:
+        others = [fork for fork, table in _BY_FORK.items() if fork is not build.fork and spec.name in table]
+        for fork in others:
+            if _takes(_BY_FORK[fork][spec.name], value):
+                raise Unsupported(f"{build.fork} has no {spec.name}={value} ({fork} has)") from None
+        raise
+
+
+def _takes(spec: FlagSpec, value: FlagValue) -> bool:
+    try:
+        spec.normalised(value)
+    except BadInput:
+        return False
+    return True
 
 
 def _require_sayable(spec: FlagSpec, value: FlagValue, build: Build) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 
 from harness.domain.errors import BadInput
@@ -26,6 +27,10 @@ def make_executor(name: str, rule: StoppingRule, ray_address: str = "") -> Execu
         if ray_address:
             raise BadInput("E-address-unused", "--ray-address means nothing to the local executor")
         return LocalExecutor(rule)
+    if not ray_address:
+        # An embedded cluster has no business beyond loopback. This is the only switch that Ray has for it, and Ray reads
+        # it when it is imported.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     # Importing Ray takes most of a second: only a run that has jobs for it pays.
     factory: Callable[[StoppingRule, str], Executor] = importlib.import_module(
         "harness.execution.ray_executor"

@@ -4,10 +4,11 @@ The rule is provisional and stands behind ``judge_contrast`` alone, so that a se
 In words:
 
 A datum is a *pair*: one process start of each arm in the same block, next to each other in time. Each process gives
-the median of its kept repetitions; a pair gives the logarithm of candidate speed over baseline speed. A two-sided
-t-test over the pairs at ``alpha`` says *regressed* or *improved*. Otherwise two one-sided tests say *equivalent* when
-the ratio is shown to lie inside the margin on both sides. Otherwise it is *inconclusive*. A percentage of two means is
-never judged. A change that is certain is named even where it is smaller than the margin.
+the median of its kept repetitions; a pair gives the logarithm of candidate speed over baseline speed. Two one-sided
+tests say *equivalent* when the ratio is shown to lie inside the margin on both sides: a change that is certain but too
+small to matter must not block anybody, so the reason tells of it and the verdict does not. Otherwise a two-sided t-test
+over the pairs at ``alpha`` says *regressed* or *improved*. Otherwise it is *inconclusive*. A percentage of two means is
+never judged.
 """
 
 from __future__ import annotations
@@ -105,11 +106,12 @@ def _decide(pairs: Sequence[float], rule: Rule) -> tuple[Throughput, str, Estima
     ratio = Estimate(mean.factor, low, high, mean.n, "ratio", p)
     if mean.n < rule.min_pairs:
         return Throughput.INCONCLUSIVE, f"{mean.n} pairs, at least {rule.min_pairs} are needed", ratio
+    if _inside_margin(mean, rule):
+        certain = ", though a change is certain" if p < rule.alpha else ""
+        return Throughput.EQUIVALENT, f"inside the margin of {rule.margin:.2g} on both sides{certain}", ratio
     if p < rule.alpha:
         word = Throughput.IMPROVED if mean.mean > 0 else Throughput.REGRESSED
         return word, f"p = {p:.2g} is below {rule.alpha:g}", ratio
-    if _inside_margin(mean, rule):
-        return Throughput.EQUIVALENT, f"inside the margin of {rule.margin:.2g} on both sides", ratio
     why = f"neither different at {rule.alpha:g} (p = {p:.2g}) nor shown to be inside the margin of {rule.margin:.2g}"
     return Throughput.INCONCLUSIVE, why, ratio
 

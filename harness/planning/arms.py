@@ -198,7 +198,7 @@ def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
 
 def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClass) -> Corner:
     matrix = workshop.matrix
-    axes, origin = dict(matrix.flags), matrix.source.at("flags")
+    axes, origin = {**_threads(matrix), **matrix.flags}, matrix.source.at("flags")
     for index, entry in enumerate(matrix.when):
         if holds(entry, build, model, node_class):
             axes.update(entry.flags)
@@ -212,6 +212,12 @@ def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClas
             shown |= include.flags.keys() - axes.keys()
     shown |= {name for name, seen in values.items() if len(seen) > 1}
     return Corner(build, model, node_class, axes, tuple(sorted(shown)), origin)
+
+
+def _threads(matrix: Matrix) -> dict[str, tuple[FlagValue, ...]]:
+    """The policy's threads as the flag that says them, so that they are part of every arm's identity."""
+    threads = matrix.policy.threads
+    return {} if threads == "auto" else {"t": (threads,)}
 
 
 def _included(workshop: Workshop) -> Iterator[PlannedArm]:

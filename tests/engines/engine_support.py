@@ -9,12 +9,13 @@ from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
 from harness.domain.flags import Flags, FlagValue
 from harness.domain.model import Model
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.engines.engine import Exit, Order
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
 PRODUCERS = {Fork.LLAMA_CPP: "llama_cpp-b11434", Fork.IK_LLAMA_CPP: "ik_llama_cpp-8337e4cd"}
 MODEL = Path("models/q3-48l-q4k.gguf")
+PROFILE = OutputProfile("greedy4", (Prompt("short", "Once"),), 4, 8)
 PP512, PP2048, TG64 = Workload(512, 0), Workload(2048, 0), Workload(0, 64)
 
 
@@ -42,11 +43,12 @@ def order(
     outputs: OutputProfile | None = None,
     model: Path = MODEL,
     environment: tuple[tuple[str, str], ...] = (),
+    threads: int = 16,
 ) -> Order:
-    """An order of 16 threads."""
+    """An order, by default of 16 threads."""
     chosen = flags if isinstance(flags, Flags) else Flags.of(flags or {})
     arm = Arm(build, Model("m", path=str(model)), chosen, environment)
-    return Order(arm, model, tuple(workloads), repetitions, outputs, 16)
+    return Order(arm, model, tuple(workloads), repetitions, outputs, threads)
 
 
 def ended(

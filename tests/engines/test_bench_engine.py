@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from engine_support import MODEL, PP512, PP2048, TG64, fake_program, order, path_build, recording
+from engine_support import MODEL, PP512, PP2048, PROFILE, TG64, fake_program, order, path_build, recording
 
 from harness.domain.build import Fork
 from harness.domain.errors import BadInput
-from harness.domain.workload import OutputProfile, Prompt, Workload
+from harness.domain.workload import Workload
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.flags import complete
@@ -57,8 +57,8 @@ def test_the_whole_command_of_llama_cpp(folder: Path) -> None:
         argv(MAINLINE, folder, PP512, PP2048, TG64, ot=OVERRIDES, fa="on", ngl=99)
         == (
             f"-o jsonl -m {MODEL} -r 5 -t 16 -p 512,2048 -n 64 -b 2048 -ub 512 -mg 0 -ts 0 -nkvo 0 -embd 0 -fa 1"
-            f" -ctk f16 -ctv f16 -ngl 99 -sm layer -lm mmap -ot {OVERRIDES} -ncmoe 0 -nopo 0 --repack 1 --no-host 0 -lzm auto"
-            " --poll 50 --cpu-strict 0"
+            f" -ctk f16 -ctv f16 -ngl 99 -sm layer -lm mmap -ot {OVERRIDES} -ncmoe 0 -nopo 0 --repack 1 --no-host 0"
+            " -lzm auto --poll 50 --cpu-strict 0"
         ).split()
     )
 
@@ -147,9 +147,8 @@ def test_a_depth_that_the_build_does_not_know_is_refused(folder: Path) -> None:
 
 def test_outputs_no_workload_and_a_comma_in_the_model_are_refused(folder: Path) -> None:
     build = path_build(IK, str(folder))
-    profile = OutputProfile("greedy", (Prompt("p", "text"),), 4, 4)
     bench = engine(IK, folder)
-    assert "logits" in bench.refusal(order(build, [TG64], outputs=profile))
+    assert "logits" in bench.refusal(order(build, [TG64], outputs=PROFILE))
     assert "workload" in bench.refusal(order(build, []))
     assert "commas" in bench.refusal(order(build, [TG64], model=Path("a,b.gguf")))
 

@@ -167,7 +167,7 @@ def test_rows_of_the_other_fork_are_refused() -> None:
     assert report.failure.slug == "E-wrong-fork"
 
 
-@pytest.mark.parametrize("value", [0, -5, float("nan"), float("inf"), 10, "78443148", True, None])
+@pytest.mark.parametrize("value", [0, -5, float("nan"), float("inf"), 10**400, 10, "78443148", True, None])
 def test_a_sample_that_is_no_time_makes_the_row_implausible(value: object) -> None:
     """10 ns for 512 tokens: a failed decode that ik_llama.cpp's llama-bench ignores."""
     samples = [value, *rows_of(IK)[0]["samples_ns"][1:]]
@@ -190,6 +190,7 @@ def test_c_spelling_of_nan_in_means_does_no_harm_and_in_samples_is_implausible()
     report = read(full(IK), ended(broken))
     assert report.failure is not None
     assert report.failure.kind is FailureKind.IMPLAUSIBLE
+    assert "nan ns" in report.failure.message
 
 
 def test_printed_means_and_deviations_are_never_read() -> None:
@@ -253,6 +254,27 @@ def test_noise_before_between_and_after_does_no_harm() -> None:
     assert len(report.rows) == 2
 
 
+def test_the_beginning_of_a_row_too_many_is_a_failure_of_its_own() -> None:
+    """All rows are there and the exit is clean: only the broken rest tells that something went wrong."""
+    lines = "\n".join(json.dumps(row) for row in rows_of(MAINLINE)) + "\n"
+    assert read(full(MAINLINE), ended(lines), OutputFormat.JSONL).failure is None
+    for rest in ('{"build_commit": "unk', '{"n_prompt": 512}'):
+        report = read(full(MAINLINE), ended(lines + rest), OutputFormat.JSONL)
+        assert len(report.rows) == 2
+        assert report.failure is not None
+        assert report.failure.slug == "E-incomplete-output"
+
+
+def test_an_object_that_is_a_log_is_neither_row_nor_damage() -> None:
+    assert read(full(IK), ended('{"level": "info"}\n' + recording(IK, "full_1.json"))).failure is None
+
+
+def test_two_rows_run_into_one_another_are_no_row() -> None:
+    """A field that is said twice could be of either."""
+    text = recording(IK, "full_1.json").replace('"n_gen": 0,', '"n_gen": 0, "n_prompt": 512,')
+    assert [row.workload for row in read(full(IK), ended(text)).rows] == ["tg64"]
+
+
 def test_a_row_that_was_not_asked_for_is_named() -> None:
     asked = order(path_build(IK), [PP512], flags=FULL)
     report = read(asked, ended(recording(IK, "full_1.json")))
@@ -267,7 +289,9 @@ def test_rows_that_llama_cpp_adds_to_fill_its_grid_are_dropped() -> None:
     deep = Workload(0, 64, 4096)
     asked = order(path_build(MAINLINE), [deep, PP512], flags=FULL)
     flat = rows_of(MAINLINE)
-    text = "\n".join(json.dumps({**row, "n_depth": depth}) for depth in (4096, 0) for row in flat)
+    rows = [{**row, "n_depth": depth} for depth in (4096, 0) for row in flat]
+    rows[0]["samples_ns"] = "of a workload that nobody asked for"
+    text = "\n".join(map(json.dumps, rows))
     report = BenchEngine(path_build(MAINLINE)).read(asked, ended(text))
     assert report.failure is None
     assert [row.workload for row in report.rows] == ["tg64.d4096", "pp512"]
@@ -385,6 +409,25 @@ def test_an_output_with_a_hole_never_raises_and_never_invents_a_row(start: int, 
 @given(at=st.integers(0, len(RECORDED)), noise=st.text(max_size=40))
 def test_text_inserted_anywhere_never_raises_and_never_invents_a_row(at: int, noise: str) -> None:
     survives(RECORDED[:at] + noise + RECORDED[at:], same=near_recorded)
+
+
+@given(
+    field=st.sampled_from(sorted(rows_of(IK)[0])),
+    value=st.one_of(
+        st.integers(),
+        st.just(10**400),
+        st.floats(),
+        st.text(),
+        st.none(),
+        st.booleans(),
+        st.lists(st.one_of(st.floats(), st.just(10**400), st.text()), min_size=5, max_size=5),
+        st.dictionaries(st.text(), st.integers(), max_size=2),
+    ),
+)
+def test_any_value_in_any_field_is_read_without_raising(field: str, value: object) -> None:
+    whole = {"fmoe": 1, "mmap": 1, "ser": "-1,0", "ot": "none", "ts": "none", "ub": 512, "ctk": "f16", "max_gpu": 0}
+    report = read(full(IK, flags={**FULL, **whole}), ended(changed(IK, **{field: value})))
+    assert "tg64" in [row.workload for row in report.rows]
 
 
 @given(text=st.text(alphabet='{}[]":,\\ \n\tnaif0123456789-._samples', max_size=400))

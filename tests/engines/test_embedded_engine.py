@@ -9,14 +9,14 @@ import sys
 from typing import Any
 
 import pytest
-from engine_support import MODEL, PP512, TG64, ended, fake_program, order, path_build, recording, wheel_build
+from engine_support import MODEL, PP512, PROFILE, TG64, ended, fake_program, order, path_build, recording, wheel_build
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.domain.failure import FailureKind
-from harness.domain.workload import OutputProfile, Prompt, Workload
+from harness.domain.workload import Workload
 from harness.engines.bench import BenchEngine
 from harness.engines.embedded.request import parse_request
 from harness.engines.embedded_engine import EmbeddedEngine
@@ -25,7 +25,6 @@ from harness.engines.flags import complete
 from harness.engines.registry import engine_for
 
 IK, MAINLINE = Fork.IK_LLAMA_CPP, Fork.LLAMA_CPP
-PROFILE = OutputProfile("greedy4", (Prompt("short", "Once"),), 4, 8)
 FLAGS = {"ngl": 99, "fa": 1}
 HELLO = {"event": "hello", "package": "ik-llama-cpp-python", "libraries": [{"path": "l", "sha256": "s"}]}
 LOADED = {"event": "loaded", "load_ns": 2_500_000_000, "implied": {"mmap": "0 because of rtr"}}
@@ -70,6 +69,16 @@ def test_all_that_a_child_says_is_in_the_report() -> None:
     (output,) = report.outputs
     assert (output.prompt_tokens, output.tokens, output.margins) == ((1, 2), (5, 6, 7, 8), (0.5, 0.25, 1.0, 2.0))
     assert output.finite
+
+
+def test_a_prompt_at_a_depth_that_ik_llama_cpp_has_no_label_for_is_told_by_llama_cpps() -> None:
+    first = row_lines()[0]
+    deep = Workload(512, 0, 4096)
+    first["workload"], first["row"]["test"] = deep.name, "pp512 @ d4096"
+    wanted = order(wheel_build(IK), [deep], flags=FLAGS)
+    report = EmbeddedEngine(wheel_build(IK)).read(wanted, ended(lines(first, DONE)))
+    assert report.failure is None
+    assert [row.workload for row in report.rows] == ["pp512.d4096"]
 
 
 def test_margins_that_the_child_cannot_tell_are_not_known() -> None:

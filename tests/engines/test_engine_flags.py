@@ -83,10 +83,19 @@ def test_words_and_booleans_of_fa_are_one_value(given_value: object, value: int)
     assert complete(IK, {"fa": given_value}).get("fa") == value
 
 
+def test_a_value_that_only_the_other_fork_takes_is_unsupported() -> None:
+    """One axis of a matrix goes over both forks."""
+    for name, value in (("ctk", "q6_0"), ("sm", "graph")):
+        assert complete(IK, {name: value}).get(name) == value
+        with pytest.raises(Unsupported, match=rf"llama\.cpp has no {name}={value} \(ik_llama\.cpp has\)"):
+            complete(MAINLINE, {name: value})
+
+
 def test_fa_auto_is_mainlines_llama_bench_only() -> None:
     """ik_llama.cpp would silently read the word as 0."""
     assert complete(MAINLINE, {"fa": "auto"}).get("fa") == "auto"
-    assert refused(IK, fa="auto").slug == "E-bad-flag-value"
+    with pytest.raises(Unsupported, match="auto"):
+        complete(IK, {"fa": "auto"})
     with pytest.raises(Unsupported, match="auto"):
         complete(wheel_build(Fork.LLAMA_CPP), {"fa": "auto"})
 

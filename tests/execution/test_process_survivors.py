@@ -45,7 +45,9 @@ with Supervisor() as supervisor:
 """
 
 
-def start_script(script: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+def start_script(
+    script: str, folder: Path, *, start_new_session: bool = False, **environment: str
+) -> subprocess.Popen[str]:
     """Run a script that imports the harness, wherever it is installed; its stdin and stdout are ours."""
     path = folder / "driver.py"
     path.write_text(script)
@@ -55,6 +57,7 @@ def start_script(script: str, folder: Path, **environment: str) -> subprocess.Po
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=start_new_session,
     )
 
 
@@ -160,6 +163,54 @@ def test_nothing_survives_when_the_worker_is_killed_just_after_its_shim(chain: C
     chain.driver.wait(PATIENCE_S)
 
     wait_until_none(chain.alive)
+
+
+def test_ctrl_c_at_a_terminal_is_the_workers_to_answer(tmp_path: Path) -> None:
+    """It goes to the whole foreground process group; a worker may want to let the running engine finish."""
+    script = f"import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n{DRIVER}"
+    driver = start_script(script, tmp_path, start_new_session=True, TMPDIR=str(tmp_path))
+    assert driver.stdout is not None
+    with driver:
+        pair = list(map(int, driver.stdout.readline().split()))
+        driver.stdout.readline()
+        os.killpg(driver.pid, signal.SIGINT)
+        time.sleep(0.3)
+        try:
+            assert all(map(lives, [driver.pid, *pair]))
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+    wait_until_none(lambda: marked(str(tmp_path)))
+
+
+def test_nothing_survives_a_worker_whose_fork_holds_the_pipe_open(tmp_path: Path) -> None:
+    """The end of the pipe is not enough: a child that the worker forked without exec has inherited it."""
+    script = DRIVER.replace(
+        "    supervisor.run", "    if os.fork() == 0:\n        time.sleep(1000)\n    supervisor.run"
+    )
+    driver = start_script(script.replace("import os", "import os, time"), tmp_path, TMPDIR=str(tmp_path))
+    assert driver.stdout is not None
+    with driver:
+        pair = set(map(int, driver.stdout.readline().split()))
+        driver.stdout.readline()
+        forked = {child.pid for child in psutil.Process(driver.pid).children()} - pair
+        assert len(forked) == 1
+        driver.kill()
+        try:
+            wait_until_none(lambda: marked(str(tmp_path)) - forked - {driver.pid})
+        finally:
+            for pid in forked:
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_the_engine_does_not_survive_shim_and_supervisor_killed_at_once(chain: Chain) -> None:
+    """Its daemons do: nobody is left to find them. That takes two aimed kills within a millisecond."""
+    engine = chain.engine
+    os.kill(chain.supervisor, signal.SIGSTOP)
+    os.kill(chain.shim, signal.SIGKILL)
+    os.kill(chain.supervisor, signal.SIGKILL)
+
+    wait_until_none(lambda: set(filter(lives, [engine, chain.shim, chain.supervisor])))
+    assert chain.driver.wait(PATIENCE_S) == 1
 
 
 def test_a_frozen_worker_does_not_hold_up_the_deadline(tmp_path: Path) -> None:

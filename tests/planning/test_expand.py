@@ -65,6 +65,17 @@ def test_axes_of_a_when_exist_only_there() -> None:
     ]
 
 
+def test_threads_of_the_policy_are_a_flag_of_every_arm() -> None:
+    """They are part of the identity; a declared ``t`` wins; ``auto`` is left to the node."""
+
+    def threads(**changes: object) -> set[object]:
+        return {case.case.arms[0].flags.get("t") for case in expand(matrix(**changes))}
+
+    assert threads() == {0}
+    assert threads(policy={"threads": 3}) == {3}
+    assert threads(policy={"threads": 3}, flags={"t": 2}) == {2}
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -142,7 +142,7 @@ def test_every_selected_case_is_answered_once(changes: dict[str, Any], data: st.
 
 
 def test_ten_thousand_cases_are_quick() -> None:
-    """Expanding, selecting and making jobs take well under the two seconds that this allows a loaded machine."""
+    """Expanding, selecting and making jobs: under a second; a loaded machine that measures coverage gets four."""
     made = matrix(
         models={f"m{number}": {"card": "tiny-moe", "quant": "IQ4_XS"} for number in range(5)},
         flags={"fa": [0, 1], "ub": [128, 256, 512, 1024, 2048], "ngl": [0, 10, 20, 30, 40, 50, 60, 70, 80, 99]},
@@ -158,4 +158,4 @@ def test_ten_thousand_cases_are_quick() -> None:
     cases = expand(made)
     plan_jobs(select(cases, ["*"]), made.policy, cases)
     assert len(cases) == 11_250
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 4

@@ -36,7 +36,7 @@ def test_a_build_contrast_pairs_equal_flags() -> None:
 
 
 def test_flags_of_one_fork_are_part_of_the_build() -> None:
-    """Flag fmoe exists in ik only: every value of it gives a pair, and 'where' pins it without losing mainline's arms."""
+    """Flag fmoe exists in ik only: each value gives a pair, and pinning it does not lose mainline's arms."""
     made = matrix(when=[IK | {"flags": {"fmoe": [0, 1]}}], contrasts=[FORK])
     assert arms(made) == ["mainline..ik+fmoe=0", "mainline..ik+fmoe=1"]
     pinned = matrix(when=[IK | {"flags": {"fmoe": [0, 1]}}], contrasts=[FORK | {"where": {"flags": {"fmoe": 1}}}])

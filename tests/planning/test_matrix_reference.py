@@ -1,0 +1,81 @@
+"""The reference page says every key, and its example is a matrix."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planning_support import node
+from pydantic import BaseModel
+
+from harness.planning import schema
+from harness.planning.load import load_matrix
+from harness.planning.planner import make_plan
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "matrix.md").read_text(encoding="utf-8")
+EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
+TABLES: list[type[BaseModel]] = [
+    schema.Matrix,
+    schema.BuildEntry,
+    schema.ModelEntry,
+    schema.NodeClassEntry,
+    schema.WhenEntry,
+    schema.IncludeEntry,
+    schema.ExcludeEntry,
+    schema.ContrastEntry,
+    schema.WorkloadEntry,
+    schema.FloorEntry,
+    schema.OutputsEntry,
+    schema.MemoryEntry,
+    schema.Policy,
+]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_key_is_in_the_reference(table: type[BaseModel]) -> None:
+    """A key without a word about it is a bug of the page."""
+    assert [key for key in table.model_fields if f"`{key}" not in PAGE and f"[{key}]" not in PAGE] == []
+
+
+def test_the_example_has_every_key_of_the_file() -> None:
+    """The example is complete: only 'extends' is commented out."""
+    assert schema.Matrix.model_fields.keys() - tomllib.loads(EXAMPLE).keys() == {"extends"}
+    policy = tomllib.loads(EXAMPLE)["policy"]
+    assert policy == {key: field.default for key, field in schema.Policy.model_fields.items()}
+
+
+def test_the_example_expands(tmp_path: Path) -> None:
+    """It is sound, and every kind of check finds arms."""
+    file = tmp_path / "example.toml"
+    file.write_text(EXAMPLE)
+    plan = make_plan(load_matrix(file), (), [node(gpus=1)])
+    assert {case.case.kind.value for case in plan.cases} == {"throughput", "pitfall", "equivalence", "memory"}
+
+
+def test_every_slug_is_in_the_reference() -> None:
+    """Slugs that planning raises are listed under Errors."""
+    folder = Path(schema.__file__).parent
+    raised = {slug for file in folder.glob("*.py") for slug in re.findall(r'"(E-[a-z-]+)"', file.read_text())}
+    assert raised
+    assert [slug for slug in sorted(raised) if slug not in PAGE] == []
+
+
+def _properties(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from node.get("properties", {})
+        for value in node.values():
+            yield from _properties(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _properties(value)
+
+
+def test_editors_can_have_a_schema() -> None:
+    """The JSON schema can be made and knows the keys, also those with values of several types."""
+    made = schema.Matrix.model_json_schema()
+    assert {"builds", "factor", "threads", "tokens_per_second", "node_class"} <= set(_properties(made))
+    assert made["additionalProperties"] is False
