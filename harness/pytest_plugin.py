@@ -55,9 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """With ``-n N``, keep the cases of one job on one worker."""
+    """With ``-n N``, keep the cases of one job on one worker; workers know the command line alone, so they are told."""
     if _wanted(config) and getattr(config.option, "numprocesses", None) and config.option.dist in {"no", "load"}:
         config.option.dist = "loadgroup"
+    if getattr(config, "workerinput", {}).get("moe_loadgroup"):
+        config.option.loadgroup = True
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -165,9 +167,7 @@ def _run_other_items(session: pytest.Session, cases: dict[str, pytest.Item]) -> 
         _run_item(session, item, following)
 
 
-def _run_cases(
-    session: pytest.Session, matrix: MatrixSession, items: dict[str, pytest.Item], live: LiveLine
-) -> None:
+def _run_cases(session: pytest.Session, matrix: MatrixSession, items: dict[str, pytest.Item], live: LiveLine) -> None:
     left = dict(items)
     for case in matrix.decided():
         item = left.pop(case)
@@ -210,7 +210,7 @@ def moe_case() -> str:
 
 
 def _warn(item: pytest.Item, text: str) -> None:
-    """Show a warning in pytest's summary whatever filters say: a filter ``error`` must not turn a pass into a failure."""
+    """Show a warning in pytest's summary whatever the filters: ``error`` must not turn a pass into a failure."""
     message = warnings.WarningMessage(PitfallGone(text), PitfallGone, str(_MODULE), 1)
     item.config.hook.pytest_warning_recorded.call_historic(
         kwargs={"warning_message": message, "when": "runtest", "nodeid": item.nodeid, "location": None}
@@ -234,7 +234,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     matrix.close()
     if matrix.has_results:
-        write_projections(read_journal(matrix.journal), matrix.reports)
+        write_projections(matrix.finish(), matrix.reports)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -285,6 +285,7 @@ def pytest_configure_node(node: Any) -> None:
     if matrix is not None:
         node.workerinput["moe_ray_address"] = node.config.stash.get(_ADDRESS, "")
         node.workerinput["moe_reports"] = str(matrix.reports)
+        node.workerinput["moe_loadgroup"] = node.config.option.dist == "loadgroup"
 
 
 @pytest.hookimpl(optionalhook=True)

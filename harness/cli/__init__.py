@@ -1,0 +1,1 @@
+"""``moe-harness``: the command line, one small module per command."""

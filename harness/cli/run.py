@@ -22,13 +22,15 @@ _OWN_EXITS = {
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("matrix", required=False)
-@click.option("--executor", type=click.Choice(["ray", "local"]), default="ray", show_default=True, help="Where jobs run.")
+@click.option(
+    "--executor", type=click.Choice(["ray", "local"]), default="ray", show_default=True, help="Where jobs run."
+)
 @click.option("--ray-address", default="", metavar="ADDRESS", help="Join this Ray cluster instead of a local one.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cases whose id matches; repeatable.")
 @click.option("--reports", type=click.Path(path_type=Path), default=DEFAULT_REPORTS, show_default=True)
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def run(
+def run(  # noqa: PLR0917 - click passes by name
     context: click.Context,
     matrix: str | None,
     executor: str,

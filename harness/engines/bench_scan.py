@@ -13,6 +13,8 @@ _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
 _STRING_OR_NAN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[-+]?\b(?:nan|inf(?:inity)?)\b', re.IGNORECASE)
 _ROW_FIELDS = frozenset({"build_commit", "n_prompt", "n_gen", "avg_ns"})
 """Any of them makes an object a row, or what is left of one; others are logs."""
+_DEEPEST = 4
+"""Rows are flat and logs nearly so: deeper nesting is a row of unclosed beginnings, not worth a walk to the end."""
 _LIST_END = re.compile(r"\s*\]")
 
 
@@ -70,6 +72,8 @@ def _object_end(text: str, start: int) -> int:
         depth += {"{": 1, "}": -1}.get(token.group(), 0)
         if depth == 0:
             return token.end()
+        if depth > _DEEPEST:
+            return 0
     return 0
 
 

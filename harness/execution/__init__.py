@@ -1,0 +1,1 @@
+"""Running jobs: supervision, node facts, executors, dispatching."""

@@ -15,6 +15,7 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.execution.events import Ended, Finished, JobEvent, Started
 from harness.execution.executor import Executor
+from harness.execution.executors import MakeExecutor
 
 _POLL_S = 0.2
 _WINDOW_PER_SLOT = 2
@@ -35,16 +36,16 @@ class Dispatcher:
     """Runs jobs to their ends, each exactly once for the caller.
 
     Args:
-        executor: Where they run. It is started by the first job and closed by ``close``.
+        make_executor: Makes what they run on. Called for the first job; ``close`` closes it.
         clock: Seconds, monotonic; replaced in tests.
     """
 
-    def __init__(self, executor: Executor, clock: Callable[[], float] = time.monotonic) -> None:
-        self._executor = executor
+    def __init__(self, make_executor: MakeExecutor, clock: Callable[[], float] = time.monotonic) -> None:
+        self._make_executor = make_executor
+        self._executor: Executor | None = None
         self._clock = clock
         self._waiting: deque[_Try] = deque()
         self._submitted: dict[str, _Try] = {}
-        self._started = False
 
     def add(self, jobs: Iterable[Job]) -> None:
         """Queue jobs in order."""
@@ -63,36 +64,35 @@ class Dispatcher:
             ``None`` when nothing happened for a fifth of a second, so that the caller can draw and look for Ctrl-C.
         """
         while self.unfinished:
-            self._fill_window()
-            events = self._executor.poll(_POLL_S)
+            executor = self._running_executor()
+            self._fill_window(executor)
+            events = executor.poll(_POLL_S)
             for event in events:
                 yield from self._take(event)
-            yield from self._overdue()
+            yield from self._overdue(executor)
             if not events:
                 yield None
-
-    def drop_waiting(self) -> tuple[Job, ...]:
-        """Forget the jobs that have not been submitted and return them."""
-        dropped = tuple(entry.job for entry in self._waiting)
-        self._waiting.clear()
-        return dropped
 
     def close(self) -> None:
         """Drop everything and end the executor."""
         self._waiting.clear()
         self._submitted.clear()
-        if self._started:
+        if self._executor is not None:
             self._executor.close()
-            self._started = False
+            self._executor = None
 
-    def _fill_window(self) -> None:
-        if self._waiting and not self._started:
-            self._executor.start()
-            self._started = True
-        while self._waiting and len(self._submitted) < _WINDOW_PER_SLOT * self._executor.slots:
+    def _running_executor(self) -> Executor:
+        if self._executor is None:
+            executor = self._make_executor()
+            executor.start()
+            self._executor = executor
+        return self._executor
+
+    def _fill_window(self, executor: Executor) -> None:
+        while self._waiting and len(self._submitted) < _WINDOW_PER_SLOT * executor.slots:
             entry = self._waiting.popleft()
             self._submitted[entry.job.id] = entry
-            self._executor.submit(entry.job, entry.attempt)
+            executor.submit(entry.job, entry.attempt)
 
     def _take(self, event: JobEvent) -> Iterator[JobEvent]:
         entry = self._submitted.get(event.job)
@@ -113,10 +113,10 @@ class Dispatcher:
         else:
             yield Ended(event.job, event.attempt)
 
-    def _overdue(self) -> Iterator[JobEvent]:
+    def _overdue(self, executor: Executor) -> Iterator[JobEvent]:
         now = self._clock()
         for entry in [entry for entry in self._submitted.values() if entry.deadline and now > entry.deadline]:
-            self._executor.cancel(entry.job.id)
+            executor.cancel(entry.job.id)
             message = f"no end after {deadline_s(entry.job):.0f} s although every process had a deadline: given up"
             failure = Failure(FailureKind.NODE_LOST, message, "E-job-overdue")
             yield from self._take(Finished(entry.job.id, entry.attempt, failure))

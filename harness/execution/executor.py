@@ -18,6 +18,8 @@ class Executor(Protocol):
     """
 
     name: str
+    address: str
+    """Where another process can join it once it is started; empty where none can."""
 
     def start(self) -> None:
         """Make slots available.

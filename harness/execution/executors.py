@@ -1,10 +1,12 @@
-"""Executors by name."""
+"""Executors by name, made only when a job needs one."""
 
 from __future__ import annotations
 
 import importlib
 import os
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from harness.domain.errors import BadInput
 from harness.domain.stopping import StoppingRule
@@ -14,25 +16,33 @@ from harness.execution.local import LocalExecutor
 
 NAMES = ("ray", "local")
 
+MakeExecutor: TypeAlias = Callable[[], Executor]
 
-def make_executor(name: str, rule: StoppingRule, ray_address: str = "") -> Executor:
-    """Make an executor; it starts nothing until its first job.
+
+def executor_factory(name: str, rule: StoppingRule, ray_address: str = "") -> MakeExecutor:
+    """How to make an executor. What is wrong with the request is said now; nothing is imported or started yet.
+
+    Args:
+        name: ``ray`` or ``local``.
+        rule: The stopping rule handed to every job.
+        ray_address: Of a running cluster; empty embeds one.
 
     Raises:
         BadInput: If the name is unknown, or an address is given to an executor that has none.
     """
     if name not in NAMES:
         raise BadInput("E-unknown-executor", f"there is no executor '{name}'", hint=did_you_mean(name, NAMES))
-    if name == "local":
-        if ray_address:
-            raise BadInput("E-address-unused", "--ray-address means nothing to the local executor")
-        return LocalExecutor(rule)
+    if name == "local" and ray_address:
+        raise BadInput("E-address-unused", "--ray-address means nothing to the local executor")
+    return partial(LocalExecutor, rule) if name == "local" else partial(_ray_executor, rule, ray_address)
+
+
+def _ray_executor(rule: StoppingRule, ray_address: str) -> Executor:
     if not ray_address:
-        # An embedded cluster has no business beyond loopback. This is the only switch that Ray has for it, and Ray reads
-        # it when it is imported.
+        # An embedded cluster has no business beyond loopback. This is the only switch that Ray has for it, and it is
+        # read when Ray is imported.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     # Importing Ray takes most of a second: only a run that has jobs for it pays.
-    factory: Callable[[StoppingRule, str], Executor] = importlib.import_module(
-        "harness.execution.ray_executor"
-    ).RayExecutor
-    return factory(rule, ray_address)
+    module = importlib.import_module("harness.execution.ray_executor")
+    executor: Executor = module.RayExecutor(rule, ray_address)
+    return executor

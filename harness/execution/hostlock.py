@@ -80,7 +80,7 @@ def _lock(folder: Path) -> FileLock:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot_lock(folder, error) from error
-    # Not per thread: two jobs in threads of one process are two measurements as well.
+    # Not per thread: a job is a generator, and may be closed in another thread than the one that began it.
     return FileLock(folder / _LOCK_NAME, mode=_EVERYBODY, thread_local=False)
 
 

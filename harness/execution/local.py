@@ -24,6 +24,7 @@ class LocalExecutor:
     """
 
     name = "local"
+    address = ""
     slots = 1
 
     def __init__(self, rule: StoppingRule) -> None:

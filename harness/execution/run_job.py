@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
-from harness.domain.errors import BadInput, HarnessError
+from harness.domain.errors import BadInput, HarnessError, Infrastructure
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.measurement import Conditions, ProcessRun, Samples, Step
@@ -28,6 +30,7 @@ from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, cl
 
 _SECONDS_PER_NS = 1e-9
 _LOCK_WAIT_S = 3600.0
+_LOCK_SLICE_S = 1.0
 
 
 def run_job(
@@ -50,7 +53,9 @@ def run_job(
     try:
         _check_place(job, node)
         yield Progress(job.id, attempt, "waiting for the host")
-        with measurement_lock(_LOCK_WAIT_S, job.id), Supervisor() as supervisor:
+        with ExitStack() as stack:
+            _take_host(stack, job, should_stop)
+            supervisor = stack.enter_context(Supervisor())
             yield Progress(job.id, attempt, "preparing models")
             yield from _Schedule(job, attempt, prepare(job), supervisor, should_stop).run(rule)
     except HarnessError as error:
@@ -64,6 +69,19 @@ def run_job(
     if failure is None and should_stop():
         failure = Failure(FailureKind.INTERRUPTED, "the job was stopped before its end", "E-interrupted")
     yield Finished(job.id, attempt, failure)
+
+
+def _take_host(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> None:
+    """Wait for the lock of this host, in slices: a job that waits must still be stoppable."""
+    give_up = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        try:
+            stack.enter_context(measurement_lock(_LOCK_SLICE_S, job.id))
+        except Infrastructure as error:
+            if error.slug != "E-host-busy" or should_stop() or time.monotonic() > give_up:
+                raise
+        else:
+            return
 
 
 def _check_place(job: Job, node: NodeFacts) -> None:

@@ -11,7 +11,7 @@ from harness.domain.errors import BadInput
 from harness.domain.node import ANY_CLASS
 from harness.domain.suggest import did_you_mean
 from harness.domain.workload import Workload
-from harness.engines.flags import Unsupported, complete, known_flags
+from harness.engines.flags import complete, known_flags
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
 from harness.planning.problems import INVALID, Problem
@@ -40,8 +40,6 @@ def _flag_hint(name: str) -> str:
         complete(_ANY_BUILD, {name: 0})
     except BadInput as unknown:
         return unknown.hint
-    except Unsupported:
-        pass
     return ""
 
 

@@ -105,6 +105,13 @@ class JournalState:
         """Whether every case that the run announced has its line: a driver can die while it writes the plan."""
         return self.run is not None and 0 < len(self.planned) >= self.run.cases
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Ids of planned cases without a verdict in the journal."""
+        return tuple(
+            case for case, planned in self.planned.items() if case not in self.verdicts and planned.verdict is None
+        )
+
     def final_verdicts(self) -> tuple[Verdict, ...]:
         """Exactly one verdict per planned case, in plan order; what never finished is an error."""
         return tuple(self._final(case_id, planned) for case_id, planned in self.planned.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TextIO
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.status import Status
@@ -32,7 +32,7 @@ class LiveLine:
         self._hosts: dict[str, str] = {}
         self._doing: dict[str, str] = {}
 
-    def __enter__(self) -> LiveLine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -16,7 +16,7 @@ from harness.domain.job import Job
 from harness.domain.verdict import Verdict
 from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, JobEvent
-from harness.execution.executor import Executor
+from harness.execution.executors import MakeExecutor
 from harness.judging.judge import judge
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import narrowed
@@ -31,13 +31,19 @@ class MatrixRun:
 
     Args:
         plan: The selected cases and their jobs.
-        executor: Where the jobs run; started by the first job that is asked for.
+        executor: Name of where the jobs run.
+        make_executor: Makes it, for the first job that is asked for.
         reports: Folder of the journal.
         watch: Called with every event, and with ``None`` while nothing happens: it may draw.
     """
 
     def __init__(
-        self, plan: Plan, executor: Executor, reports: Path, watch: Callable[[JobEvent | None], None] = lambda _: None
+        self,
+        plan: Plan,
+        executor: str,
+        make_executor: MakeExecutor,
+        reports: Path,
+        watch: Callable[[JobEvent | None], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._executor = executor
@@ -45,7 +51,7 @@ class MatrixRun:
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
         self._records = Records(self._journal)
-        self._dispatcher = Dispatcher(executor)
+        self._dispatcher = Dispatcher(make_executor)
         self._cases: dict[str, PlannedCase] = {}
         self._jobs: dict[str, Job] = {}
         self._job_of: dict[str, str] = {}
@@ -95,15 +101,9 @@ class MatrixRun:
         """A begun case."""
         return self._cases[case].case
 
-    def end(self, *, finished: bool) -> None:
-        """End every process and close the journal.
-
-        Args:
-            finished: The run came to its end by itself; only one process of a run says so.
-        """
+    def close(self) -> None:
+        """End every process and close the journal."""
         self._dispatcher.close()
-        if finished:
-            self._journal.run_finished()
         self._journal.close()
 
     def _run(self, jobs: Collection[str]) -> Iterator[str]:
@@ -126,7 +126,7 @@ class MatrixRun:
         yield from record.job.cases
 
     def _write_plan(self, plan: Plan) -> None:
-        info = journal.RunInfo(plan.matrix_name, self._executor.name, len(plan.cases), _versions(), self._policy)
+        info = journal.RunInfo(plan.matrix_name, self._executor, len(plan.cases), _versions(), self._policy)
         self._journal.run_started(info)
         for planned in plan.cases:
             decided = self._verdicts.get(planned.id)
@@ -162,5 +162,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-

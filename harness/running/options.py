@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.domain.stopping import RunWholeSchedule
-from harness.execution.executor import Executor
-from harness.execution.executors import make_executor
+from harness.execution.executors import MakeExecutor, executor_factory
 from harness.execution.node import probe_node
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
@@ -46,13 +44,13 @@ class RunOptions:
         nodes = None if self.ray_address else (probe_node(),)
         return make_plan(load_matrix(find_matrix(self.matrix)), self.select, nodes)
 
-    def make_executor(self) -> Executor:
-        """The executor, not started.
+    def executor_factory(self) -> MakeExecutor:
+        """How to make the executor, once a job needs it.
 
         Raises:
             BadInput: If its name or address is wrong.
         """
-        return make_executor(self.executor, RunWholeSchedule(), self.ray_address)
+        return executor_factory(self.executor, RunWholeSchedule(), self.ray_address)
 
 
 def set_old_journal_aside(reports: Path) -> None:
@@ -60,4 +58,4 @@ def set_old_journal_aside(reports: Path) -> None:
     old = reports / JOURNAL_NAME
     if old.is_file() and old.stat().st_size:
         ended = datetime.fromtimestamp(old.stat().st_mtime, UTC)
-        os.replace(old, reports / f"journal-{ended:%Y%m%dT%H%M%S%f}.jsonl")
+        old.replace(reports / f"journal-{ended:%Y%m%dT%H%M%S%f}.jsonl")

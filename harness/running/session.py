@@ -10,7 +10,9 @@ from harness.domain.verdict import Verdict
 from harness.execution.events import JobEvent
 from harness.execution.executor import Executor
 from harness.planning.plan import Plan
-from harness.reporting.journal import JOURNAL_NAME
+from harness.reporting.journal import JOURNAL_NAME, JournalWriter
+from harness.reporting.replay import read_journal
+from harness.reporting.state import JournalState
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions, set_old_journal_aside
 
@@ -27,7 +29,7 @@ class MatrixSession:
         self.options = options
         self.worker = worker
         self.plan: Plan = options.plan()
-        self._executor: Executor = options.make_executor()
+        self._make_executor = options.executor_factory()
         self._run: MatrixRun | None = None
         self._shared: Executor | None = None
         self._began = False
@@ -59,17 +61,17 @@ class MatrixSession:
         """
         set_old_journal_aside(self.reports)
         self._began = True
-        if self._executor.name != "ray" or not self.plan.jobs:
-            return ""
-        self._executor.start()
-        self._shared = self._executor
-        return str(getattr(self._executor, "address", ""))
+        if self.options.executor != "ray" or self.options.ray_address or not self.plan.jobs:
+            return self.options.ray_address
+        self._shared = self._make_executor()
+        self._shared.start()
+        return self._shared.address
 
     def begin(self, selected: Collection[str], watch: Callable[[JobEvent | None], None]) -> MatrixRun:
         """Begin to run the selected cases in this process."""
         if not self.worker:
             set_old_journal_aside(self.reports)
-        self._run = MatrixRun(self.plan, self._executor, self.reports, watch)
+        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports, watch)
         self._run.begin(selected, keep_jobs=self.worker)
         self._began = True
         return self._run
@@ -88,11 +90,24 @@ class MatrixSession:
     def close(self) -> None:
         """End every process that this one is responsible for, and the journal."""
         if self._run is not None:
-            self._run.end(finished=not self.worker)
+            self._run.close()
             self._run = None
         if self._shared is not None:
             self._shared.close()
             self._shared = None
+
+    def finish(self) -> JournalState:
+        """Say in the journal that the run came to its end, if every planned case has its verdict.
+
+        Returns:
+            The whole journal: what all reports are made of.
+        """
+        state = read_journal(self.journal)
+        if state.finished or state.undecided:
+            return state
+        with JournalWriter(self.reports) as journal:
+            journal.run_finished()
+        return read_journal(self.journal)
 
 
 def in_ci() -> bool:

@@ -435,6 +435,12 @@ def test_any_text_is_scanned_without_raising(text: str) -> None:
     assert scan(text).rows == () or "samples_ns" in text
 
 
+def test_a_flood_of_broken_beginnings_is_given_up_in_time() -> None:
+    """If each cost a walk to the end of the text, this would take hours."""
+    assert scan('{"' * 100_000).damaged == 100_000
+    assert scan('{"a": ' * 100_000).rows == ()
+
+
 def near_recorded(samples: tuple[int, ...]) -> bool:
     """Printed rates bound what a changed digit can do: one part in ten thousand."""
     return any(

@@ -20,7 +20,7 @@ from harness.domain.stopping import RunWholeSchedule
 from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, Finished, JobEvent, ProcessDone, Started
 from harness.execution.executor import Executor
-from harness.execution.executors import NAMES, make_executor
+from harness.execution.executors import NAMES, executor_factory
 
 _PATIENCE_S = 60.0
 
@@ -28,7 +28,7 @@ _PATIENCE_S = 60.0
 @pytest.fixture(scope="module", params=NAMES)
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     """Each executor, started once for the suite: an embedded cluster takes seconds."""
-    made = make_executor(request.param, RunWholeSchedule())
+    made = executor_factory(request.param, RunWholeSchedule())()
     made.start()
     yield made
     made.close()
@@ -201,7 +201,7 @@ def test_closing_kills_what_runs(executor: Executor, tiny_model: Path, tmp_path:
     """After close no engine is left, even if nobody waited for the end. (Last: it uses a second executor.)"""
     if executor.name == "ray":
         pytest.skip("an embedded cluster is shared by this suite; tests/running kills whole drivers")
-    other = make_executor(executor.name, RunWholeSchedule())
+    other = executor_factory(executor.name, RunWholeSchedule())()
     other.start()
     other.submit(job_of(standin_arm(tmp_path / "closed", tiny_model, "hang")), 1)
     pid = wait_for(tmp_path / "closed" / "hanging.pid")
@@ -213,8 +213,7 @@ def test_closing_kills_what_runs(executor: Executor, tiny_model: Path, tmp_path:
 
 def test_a_killed_ray_worker_is_retried_and_then_given_up(tiny_model: Path, tmp_path: Path) -> None:
     """The worker dies with kill -9: the try ends as a lost node, another is made, three in all, and none is silent."""
-    executor = make_executor("ray", RunWholeSchedule())
-    dispatcher = Dispatcher(executor)
+    dispatcher = Dispatcher(executor_factory("ray", RunWholeSchedule()))
     job = job_of(standin_arm(tmp_path / "killed", tiny_model, "hang"))
     dispatcher.add([job])
     seen: list[JobEvent] = []

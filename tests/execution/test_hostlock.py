@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +104,18 @@ def test_two_threads_of_one_process_are_two_measurements() -> None:
         thread.join()
 
     assert refused == ["E-host-busy"]
+
+
+def test_lock_may_be_released_in_another_thread() -> None:
+    """A job is a generator, and may be closed in another thread than the one that began it."""
+    held = measurement_lock(0, "first")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(held.__enter__).result()
+
+        held.__exit__(None, None, None)
+
+        with measurement_lock(0, "second"):
+            pass
 
 
 def test_lock_is_free_after_an_error_and_names_nobody() -> None:

@@ -259,6 +259,15 @@ def test_a_workload_may_be_for_some_arms_only() -> None:
     ]
 
 
+def test_a_contrast_has_a_workload_only_if_both_arms_have_it() -> None:
+    """A workload of ik's arms is not measured between the builds."""
+    made = matrix(
+        workloads=[{"pp": 64}, {"pp": 99, "where": {"build": "ik"}}],
+        contrasts=[{"name": "f", "factor": "build", "baseline": "mainline", "candidate": "ik"}],
+    )
+    assert [case for case in ids(made) if ".." in case] == ["throughput/tiny/mainline..ik/pp64@any"]
+
+
 @pytest.mark.parametrize(
     ("changes", "slug", "where", "message"),
     [

@@ -43,6 +43,23 @@ def test_flags_of_one_fork_are_part_of_the_build() -> None:
     assert arms(pinned) == ["mainline..ik+fmoe=1"]
 
 
+def test_between_flags_a_condition_on_a_flag_needs_the_flag() -> None:
+    """Asking for fmoe = 1 leaves mainline out of a contrast of fa: it has no fmoe."""
+    made = matrix(
+        flags={"fa": [0, 1]},
+        when=[IK | {"flags": {"fmoe": [0, 1]}}],
+        contrasts=[{"name": "fa", "factor": "fa", "baseline": 0, "candidate": 1, "where": {"flags": {"fmoe": 1}}}],
+    )
+    assert arms(made) == ["ik+fa=0+fmoe=1..ik+fa=1+fmoe=1"]
+
+
+def test_a_side_whose_own_flags_cannot_be_dropped_is_confounded() -> None:
+    """The difference stays when only the common flags are declared: it is no consequence of a fork's own."""
+    made = matrix(when=[IK | {"flags": {"rtr": 1, "ub": 64}}], contrasts=[FORK])
+    with pytest.raises(BadInput, match="E-confounded"):
+        expand(made)
+
+
 def test_a_common_flag_that_differs_is_confounded() -> None:
     """Flag ub exists in both forks: comparing 512 with 1024 is no comparison of builds."""
     made = matrix(flags={"ub": 512}, when=[IK | {"flags": {"ub": 1024}}], contrasts=[FORK])

@@ -168,7 +168,9 @@ def test_pdb_opens_on_a_failed_case(project: pytest.Pytester) -> None:
     matrix = project.path / "matrices" / "local.toml"
     floor = '[[checks]]\nkind = "floor"\ntokens_per_second = 1e5\n'
     matrix.write_text(matrix.read_text().replace("[policy]", floor + "[policy]"))
-    child = project.spawn_pytest(" ".join([*LOCAL, "--pdb", "-k", "'throughput and pp32 and not ..ik'"]), expect_timeout=60)
+    child = project.spawn_pytest(
+        " ".join([*LOCAL, "--pdb", "-k", "'throughput and pp32 and not ..ik'"]), expect_timeout=60
+    )
     child.expect(r"\(Pdb\)")
     child.sendline("p verdict.status")
     child.expect("FAIL")
