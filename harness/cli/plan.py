@@ -15,11 +15,9 @@ from rich.table import Table
 
 from harness.domain.model import Model
 from harness.domain.words import Status
-from harness.execution.node import probe_node
-from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan, PlannedCase
-from harness.planning.planner import make_plan
 from harness.planning.size import model_bytes
+from harness.running.options import plan_matrix
 
 _PIPE_WIDTH = 240
 _MIB = 1024**2
@@ -40,7 +38,7 @@ def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
 
     MATRIX is a file or the name of a matrix that comes with the package; without it, matrices/local.toml.
     """
-    worked_out = make_plan(load_matrix(find_matrix(matrix)), patterns, [probe_node()])
+    worked_out = plan_matrix(matrix, patterns)
     if form == "json":
         click.echo(json.dumps(rows(worked_out), indent=2))
     else:

@@ -30,17 +30,21 @@ class Arm:
 
     @property
     def identity(self) -> str:
-        """Hash of *all* declared parts. Computed from the types: a field added to them is a part of it at once."""
+        """Hash of *all* declared parts. Computed from the types: a field added to them is a part of it at once.
+
+        Only paths are left out: they are where a thing lies on one machine, and the content key says what lies there.
+        """
         parts = asdict(self)
-        del parts["shown"]
+        del parts["shown"], parts["build"]["path"], parts["model"]["path"]
         return digest(parts)
 
     @property
     def label(self) -> str:
         """Readable name inside a case id, e.g. ``ik+fa=1+rtr=0``."""
         values = self.flags.as_dict()
-        flags = [f"{id_part(name)}={id_part(str(values[name]))}" for name in sorted(self.shown) if name in values]
-        return "+".join([id_part(self.build.name), *flags])
+        shown = [(name, values[name]) for name in sorted(self.shown) if name in values]
+        settings = [f"{id_part(name)}={id_part(str(value))}" for name, value in [*shown, *self.environment]]
+        return "+".join([id_part(self.build.name), *settings])
 
     def factors_differing(self, other: Arm) -> tuple[str, ...]:
         """What differs between two arms: ``build``, ``model``, ``environment`` and flag names, in that order."""

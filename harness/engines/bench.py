@@ -20,6 +20,7 @@ _LIBRARY_FOLDERS = (".", "../lib", "../lib64", "../src", "../ggml/src", "../ggml
 """Where builds of either fork put their shared libraries, seen from the executable."""
 _LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
 _ELF = b"\x7fELF"
+_SCRIPT = b"#!"
 
 
 class BenchEngine:
@@ -58,7 +59,7 @@ class BenchEngine:
         """The executable, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
 
         Raises:
-            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-elf``, ``E-wrong-fork``.
+            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-a-program``, ``E-wrong-fork``.
         """
         executable = self._executable()
         fork = identify_fork(self._help)
@@ -70,6 +71,12 @@ class BenchEngine:
                 where=f"builds.{self._build.name}",
             )
         return (executable, *_libraries(executable))
+
+    def opaque(self) -> str:
+        """A script around the program: what it starts is not hashed."""
+        executable = self._executable()
+        is_script = _first_bytes(executable).startswith(_SCRIPT)
+        return f"{executable.name} is a script: what it starts is not hashed" if is_script else ""
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
@@ -139,7 +146,7 @@ class BenchEngine:
         """The ``llama-bench`` that the build's path names.
 
         Raises:
-            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-elf``.
+            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-a-program``.
         """
         where = f"builds.{self._build.name}"
         path = Path(self._build.path).expanduser()
@@ -149,9 +156,10 @@ class BenchEngine:
             raise BadInput("E-build-missing", f"no {_NAME} at {path}", hint=hint, where=where)
         if not os.access(found, os.X_OK):
             raise BadInput("E-build-not-executable", f"{found} is not executable", hint="chmod +x", where=where)
-        if _first_bytes(found) != _ELF:
-            hint = "give the program itself, not a script around it: its bytes and libraries are hashed"
-            raise BadInput("E-build-not-elf", f"{found} is not a Linux program (ELF)", hint=hint, where=where)
+        if not _first_bytes(found).startswith((_ELF, _SCRIPT)):
+            hint = "give the program itself or a script that starts it"
+            message = f"{found} is neither a Linux program (ELF) nor a script (#!)"
+            raise BadInput("E-build-not-a-program", message, hint=hint, where=where)
         return found.resolve()
 
 

@@ -23,6 +23,7 @@ _ARGUMENT = re.compile(
     r"invalid (?:parameter for )?argument: *(?P<what>\S+)|unrecognized buffer type (?P<buffer>'[^']*')", re.IGNORECASE
 )
 _OVERRIDE = re.compile(r"invalid (?:tensor buffer type|buft) override(?: argument)?:? *(?P<what>.+)", re.IGNORECASE)
+_TOO_MANY_SHARES = re.compile(r"split_arg\.size\(\) <= llama_max_devices\(\)")
 _NO_FILE = re.compile(r"failed to open.*no such file|no such file or directory.*gguf", re.IGNORECASE)
 _MODEL = re.compile(r"failed to load model.*", re.IGNORECASE)
 _MODEL_WHY = re.compile(
@@ -100,6 +101,9 @@ def _memory(ended: Exit) -> Failure | None:
 
 def _argument(ended: Exit) -> Failure | None:
     """A refused buffer type is printed on standard output by llama.cpp, all else on standard error."""
+    if _TOO_MANY_SHARES.search(ended.stderr):
+        message = "the build refused the argument -ts: more shares than it can have devices"
+        return _failure(FailureKind.REFUSED, "E-argument-refused", message, ended)
     said = _OVERRIDE.search(ended.stderr) or _ARGUMENT.search(ended.stdout) or _ARGUMENT.search(ended.stderr)
     if not said:
         return None

@@ -62,6 +62,10 @@ class EmbeddedEngine:
             raise BadInput("E-wheel-missing", f"{name} {wheel.version} has no library", hint=hint, where=where)
         return found
 
+    def opaque(self) -> str:
+        """Nothing: the wheel's libraries are what runs."""
+        return ""
+
     def refusal(self, order: Order) -> str:
         """Empty unless nothing is asked: the child times every workload at every depth, and answers prompts."""
         if not order.workloads and order.outputs is None:

@@ -42,7 +42,7 @@ class Command:
     """How to start the engine: argument vector, variables beside the clean environment, standard input."""
 
     argv: tuple[str, ...]
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict, hash=False)
     stdin: str = ""
 
 
@@ -100,8 +100,12 @@ class Engine(Protocol):
         """Files whose bytes decide what runs: executable and libraries, for the content key.
 
         Raises:
-            BadInput: If the build is not there, is not executable, or is of the other fork, or its wheel is not verified.
+            BadInput: If the build is not there, not executable or of the other fork, or its wheel is not verified.
         """
+        ...
+
+    def opaque(self) -> str:
+        """Why the located files do not tell what runs; empty if they do. Such measurements equal no others."""
         ...
 
     def refusal(self, order: Order) -> str:

@@ -90,7 +90,7 @@ def _acquire(lock: FileLock, holder: Path, timeout_s: float) -> None:
             lock.acquire(timeout=0)
             return
         if timeout_s > 0:
-            _LOG.warning("waiting up to %.0f s for the host: %s measures", timeout_s, describe_holder(holder.parent))
+            _LOG.info("waiting up to %.0f s for the host: %s measures", timeout_s, describe_holder(holder.parent))
         lock.acquire(timeout=max(0.0, timeout_s), poll_interval=_POLL_S)
     except Timeout:
         raise Infrastructure(

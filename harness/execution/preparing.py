@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
-from harness.engines.registry import engine_for
+from harness.execution.inspecting import informed_engine
 from harness.execution.node import default_threads
 from harness.models.hashing import file_sha256
 from harness.models.request import model_path
@@ -54,7 +55,7 @@ def threads_for(arm: Arm) -> int:
 
 
 def _prepare_arm(job: Job, arm: Arm) -> Prepared:
-    engine = engine_for(arm.build)
+    engine = informed_engine(arm.build)
     files = engine.locate()
     order = Order(
         arm=arm,
@@ -64,8 +65,11 @@ def _prepare_arm(job: Job, arm: Arm) -> Prepared:
         outputs=None,
         threads=threads_for(arm),
     )
-    hashes = sorted(file_sha256(path) for path in files)
-    key = digest([file_sha256(order.model), hashes, arm.flags.items, order.threads, arm.environment])
+    bytes_run = sorted(file_sha256(path) for path in files)
+    if engine.opaque():
+        # What a script starts is not known, so it is never equal to what it started another time.
+        bytes_run.append(uuid.uuid4().hex)
+    key = digest([file_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
     return Prepared(engine, order, key)
 
 

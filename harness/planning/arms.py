@@ -74,6 +74,11 @@ class Corner:
     origin: str
 
 
+def builds_of(matrix: Matrix) -> dict[str, Build]:
+    """The domain's builds of a matrix, by name."""
+    return {name: Build(name, Fork(entry.fork), entry.wheel, entry.path) for name, entry in matrix.builds.items()}
+
+
 class Workshop:
     """Makes the arms of one matrix and keeps what is costly to make: builds, models, completed flags.
 
@@ -93,9 +98,7 @@ class Workshop:
     @cached_property
     def builds(self) -> dict[str, Build]:
         """The domain's builds, by name."""
-        return {
-            name: Build(name, Fork(entry.fork), entry.wheel, entry.path) for name, entry in self.matrix.builds.items()
-        }
+        return builds_of(self.matrix)
 
     @cached_property
     def models(self) -> dict[str, Model]:

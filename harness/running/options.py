@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.executors import MakeExecutor, executor_factory
+from harness.execution.inspecting import known_options
 from harness.execution.node import probe_node
+from harness.planning.arms import builds_of
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
@@ -36,13 +39,12 @@ class RunOptions:
     reports: Path
 
     def plan(self) -> Plan:
-        """Load, expand, select. On a cluster nothing is known of its nodes yet, so every class is taken to fit.
+        """The plan of the matrix.
 
         Raises:
             BadInput: Whatever is wrong with the matrix or the selection.
         """
-        nodes = None if self.ray_address else (probe_node(),)
-        return make_plan(load_matrix(find_matrix(self.matrix)), self.select, nodes)
+        return plan_matrix(self.matrix, self.select, elsewhere=bool(self.ray_address))
 
     def executor_factory(self) -> MakeExecutor:
         """How to make the executor, once a job needs it.
@@ -51,6 +53,23 @@ class RunOptions:
             BadInput: If its name or address is wrong.
         """
         return executor_factory(self.executor, RunWholeSchedule(), self.ray_address)
+
+
+def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool = False) -> Plan:
+    """Load a matrix, expand it, select. Nothing is run but the ``--help`` of builds that lie here.
+
+    Args:
+        name: Name or path; ``None`` for the default one.
+        select: Patterns over case ids.
+        elsewhere: It will run on other machines: nothing is known of them yet, so every class is taken to fit.
+
+    Raises:
+        BadInput: Whatever is wrong with the matrix or the selection.
+    """
+    matrix = load_matrix(find_matrix(name))
+    if elsewhere:
+        return make_plan(matrix, select)
+    return make_plan(matrix, select, (probe_node(),), known_options(builds_of(matrix).values()))
 
 
 def set_old_journal_aside(reports: Path) -> None:

@@ -181,12 +181,21 @@ def slug_of_locate(path: Path) -> str:
     return caught.value.slug
 
 
-def test_a_missing_program_a_plain_file_and_a_script_are_refused(tmp_path: Path) -> None:
+def test_a_script_is_accepted_and_said_to_hide_what_it_starts(tmp_path: Path) -> None:
+    program = tmp_path / "llama-bench"
+    fake_program(program, content=b"#!/bin/sh\n")
+    assert engine(IK, program).locate() == (program.resolve(),)
+    assert "script" in engine(IK, program).opaque()
+    fake_program(program)
+    assert engine(IK, program).opaque() == ""
+
+
+def test_a_missing_program_and_a_plain_file_are_refused(tmp_path: Path) -> None:
     program = tmp_path / "llama-bench"
     assert slug_of_locate(tmp_path) == "E-build-missing"
     assert slug_of_locate(program) == "E-build-missing"
-    fake_program(program, content=b"#!/bin/sh\n")
-    assert slug_of_locate(program) == "E-build-not-elf"
+    fake_program(program, content=b"not a program\n")
+    assert slug_of_locate(program) == "E-build-not-a-program"
     program.chmod(0o644)
     assert slug_of_locate(program) == "E-build-not-executable"
 

@@ -145,7 +145,9 @@ def test_layers_of_ncmoe_are_echoed_as_overrides_by_ik_llama_cpp() -> None:
 
 def test_a_flag_that_the_row_does_not_echo_is_told() -> None:
     """Nothing checks it: the report says so."""
-    report = read(full(IK, flags={**FULL, "fit": 0, "numa": "disabled"}), ended(recording(IK, "full_1.json")))
+    report = read(
+        full(IK, flags={**FULL, "fit": 0, "numa": "disabled", "ncmoe": 0}), ended(recording(IK, "full_1.json"))
+    )
     assert report.engine["not_echoed"] == "numa,fit"
 
 
@@ -353,6 +355,11 @@ def test_recorded_failures_are_told_apart(fork: Fork, what: str, kind: FailureKi
             ended(stderr="error loading model: unknown model architecture: 'x'\nfailed to load model 'm'", code=1),
             FailureKind.REFUSED,
             "unknown model architecture",
+        ),
+        (
+            ended(stderr="GGML_ASSERT(split_arg.size() <= llama_max_devices()) failed", signal=6),
+            FailureKind.REFUSED,
+            "-ts",
         ),
         (ended("error: unrecognized buffer type 'CPUX'", code=1), FailureKind.REFUSED, "'CPUX'"),
         (

@@ -204,7 +204,9 @@ def test_the_child_is_found_from_anywhere_and_takes_no_module_of_the_working_dir
 
 
 @pytest.mark.parametrize("fork", list(Fork))
-def test_the_wheels_libraries_are_located_without_loading_them(fork: Fork) -> None:
+def test_the_wheels_libraries_are_located_without_loading_them(fork: Fork, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] in {"xllamacpp", "ik_llama_cpp"}]:
+        monkeypatch.delitem(sys.modules, name)
     found = EmbeddedEngine(wheel_build(fork)).locate()
     assert found
     assert all(path.is_file() and ".so" in path.name for path in found)

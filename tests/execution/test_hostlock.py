@@ -68,7 +68,7 @@ def test_busy_host_says_who_measures(folder: Path) -> None:
 
 
 def test_waiting_is_announced_and_ends_with_the_other(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with other_process(folder) as other, caplog.at_level(logging.WARNING):
+    with other_process(folder) as other, caplog.at_level(logging.INFO):
         assert other.stdin is not None
         threading.Timer(0.3, other.stdin.close).start()
         begin = time.monotonic()

@@ -15,7 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-_HELP = "usage: ik_llama.cpp llama-bench [-h] -o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl -fa -fmoe -rtr -ot -mmp"
+_HELP = (
+    "usage: ik_llama.cpp llama-bench [-h] -o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl -fa -fmoe -rtr -ot -mmp"
+)
 
 
 def main() -> int:
@@ -45,7 +47,9 @@ def main() -> int:
 
 
 def _rows(asked: dict[str, str], tps: float) -> list[dict[str, object]]:
-    lengths = [(int(n), 0) for n in asked.get("-p", "0").split(",")] + [(0, int(n)) for n in asked.get("-n", "0").split(",")]
+    lengths = [(int(n), 0) for n in asked.get("-p", "0").split(",")] + [
+        (0, int(n)) for n in asked.get("-n", "0").split(",")
+    ]
     return [_row(asked, n_prompt, n_gen, tps) for n_prompt, n_gen in lengths if n_prompt or n_gen]
 
 

@@ -1,0 +1,225 @@
+"""The hooks and fixtures of a pytest run that asks for the matrix; ``pytest_plugin`` registers them.
+
+pytest collects and filters; jobs run; items are asserted here as their jobs end. Nothing is started when no selected
+item needs it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.domain.errors import HarnessError
+from harness.domain.verdict import Verdict
+from harness.domain.words import Kind, Pitfall, Status
+from harness.reporting.projections import notes, write_projections
+from harness.reporting.replay import read_journal
+from harness.reporting.summary import summary_text
+from harness.running.live import LiveLine
+from harness.running.options import RunOptions
+from harness.running.session import MatrixSession, in_ci
+from harness.running.xdist_scheduler import JobScheduling
+
+_MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
+_TABLE_WIDTH = 120
+_SESSION = pytest.StashKey[MatrixSession]()
+_VERDICT = pytest.StashKey[Verdict]()
+_SKIPPED = (Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED)
+
+
+class PitfallGone(UserWarning):
+    """A documented trap does not show on this build: the advice is out of date."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Plan the matrix, so that what is wrong with it is said before all else."""
+    inputs = getattr(config, "workerinput", {})
+    options = RunOptions(
+        matrix=config.option.matrix,
+        executor=config.option.moe_executor,
+        ray_address=inputs.get("moe_ray_address") or config.option.ray_address,
+        select=tuple(config.option.moe_select),
+        reports=Path(inputs.get("moe_reports") or config.invocation_params.dir / config.option.moe_reports),
+    )
+    try:
+        config.stash[_SESSION] = MatrixSession(options, worker=bool(inputs))
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+    _add_module(config)
+
+
+def _add_module(config: pytest.Config) -> None:
+    """Collect the packaged module too, unless tests were named."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    if not named or config.option.matrix:
+        config.args.append(str(_MODULE))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize by case id: a light key, not the case."""
+    session = metafunc.config.stash.get(_SESSION, None)
+    if session is None or "moe_case" not in metafunc.fixturenames:
+        return
+    marks = {kind: (pytest.mark.moe, getattr(pytest.mark, str(kind))) for kind in Kind}
+    params = [pytest.param(case.id, id=case.id, marks=marks[case.case.kind]) for case in session.plan.cases]
+    metafunc.parametrize("moe_case", params)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run what is not of the matrix first, then cases in the order in which their jobs end."""
+    matrix = session.config.stash.get(_SESSION, None)
+    if matrix is None or session.config.option.collectonly or _is_xdist_controller(session.config):
+        return None
+    if session.testsfailed and not session.config.option.continue_on_collection_errors:
+        return None
+    items = {_case_of(item): item for item in session.items if _is_case(item)}
+    with _live_line(session.config, len(matrix.plan.jobs)) as live:
+        matrix.begin(items.keys(), live.take)
+        if matrix.worker or not items:
+            return None
+        _run_other_items(session, items)
+        _run_cases(session, matrix, items, live)
+    return True
+
+
+def _is_case(item: pytest.Item) -> bool:
+    return "moe_case" in getattr(item, "fixturenames", ())
+
+
+def _case_of(item: pytest.Item) -> str:
+    return str(item.callspec.params["moe_case"])  # type: ignore[attr-defined]  # functions have it, items in general not
+
+
+def _run_other_items(session: pytest.Session, cases: dict[str, pytest.Item]) -> None:
+    others = [item for item in session.items if not _is_case(item)]
+    for item, following in pairwise([*others, next(iter(cases.values()))]):
+        _run_item(session, item, following)
+
+
+def _run_cases(session: pytest.Session, matrix: MatrixSession, items: dict[str, pytest.Item], live: LiveLine) -> None:
+    left = dict(items)
+    for case in matrix.decided():
+        item = left.pop(case)
+        live.hide()
+        _run_item(session, item, next(iter(left.values()), None))
+
+
+def _run_item(session: pytest.Session, item: pytest.Item, following: pytest.Item | None) -> None:
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+
+
+def _live_line(config: pytest.Config, jobs: int) -> LiveLine:
+    watched = not in_ci() and config.option.verbose >= 0 and not config.option.usepdb
+    return LiveLine(config.get_terminal_writer()._file, jobs, enabled=watched)  # noqa: SLF001 - no public way
+
+
+@pytest.fixture
+def verdict(request: pytest.FixtureRequest, moe_case: str) -> Verdict:
+    """The verdict on the case. Infrastructure trouble errs here, what is undecided or impossible is skipped here."""
+    found = request.config.stash[_SESSION].verdict(moe_case)
+    request.node.stash[_VERDICT] = found
+    request.node.user_properties.extend([("moe_case", found.case), ("moe_status", str(found.status))])
+    if found.status is Status.ERROR:
+        pytest.fail("\n".join(filter(None, [found.reason, found.detail])), pytrace=False)
+    if found.status in _SKIPPED:
+        pytest.skip(found.reason)
+    if found.pitfall is Pitfall.GONE:
+        _warn(request.node, found.reason)
+    return found
+
+
+def _warn(item: pytest.Item, text: str) -> None:
+    """Show a warning in pytest's summary whatever the filters: ``error`` must not turn a pass into a failure."""
+    message = warnings.WarningMessage(PitfallGone(text), PitfallGone, str(_MODULE), 1)
+    item.config.hook.pytest_warning_recorded.call_historic(
+        kwargs={"warning_message": message, "when": "runtest", "nodeid": item.nodeid, "location": None}
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A case's duration is what its job measured, not how long its item waited."""
+    report = yield
+    found = item.stash.get(_VERDICT, None)
+    if found is not None and (report.when == "call" or (report.when == "setup" and not report.passed)):
+        report.duration = found.seconds
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End every process, then make JUnit and summary from the journal."""
+    matrix = session.config.stash.get(_SESSION, None)
+    if matrix is None:
+        return
+    matrix.close()
+    if matrix.has_results:
+        write_projections(matrix.finish(), matrix.reports)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The closing table, from the journal."""
+    matrix = config.stash.get(_SESSION, None)
+    if matrix is None or not matrix.has_results:
+        return
+    state = read_journal(matrix.journal)
+    width = max(_TABLE_WIDTH, terminalreporter._tw.fullwidth)  # noqa: SLF001 - no public way
+    terminalreporter.section(f"matrix {state.name}")
+    terminalreporter.write(summary_text(state.final_verdicts(), notes(state), width))
+    terminalreporter.write_line(f"reports: {matrix.reports}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Whatever happened, leave no process behind."""
+    matrix = config.stash.get(_SESSION, None)
+    if matrix is not None:
+        matrix.close()
+
+
+# ---- xdist -----------------------------------------------------------------------------------------------------------
+
+
+def _is_xdist_controller(config: pytest.Config) -> bool:
+    return bool(getattr(config.option, "numprocesses", None)) and not hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    """Start what the workers will join, before the first of them is spawned: they inherit its environment."""
+    del specs
+    matrix = config.stash.get(_SESSION, None)
+    if matrix is not None:
+        try:
+            config.stash[_ADDRESS] = matrix.share_executor()
+        except HarnessError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+_ADDRESS = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where the executor and the reports are."""
+    matrix = node.config.stash.get(_SESSION, None)
+    if matrix is not None:
+        node.workerinput["moe_ray_address"] = node.config.stash.get(_ADDRESS, "")
+        node.workerinput["moe_reports"] = str(matrix.reports)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the cases out by job."""
+    matrix = config.stash.get(_SESSION, None)
+    if matrix is None or config.option.dist != "loadgroup":
+        return None
+    return JobScheduling(config, log, matrix.job_groups())
