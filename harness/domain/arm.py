@@ -19,7 +19,7 @@ class Arm:
         model: The model.
         flags: The complete set of flags, every one explicit.
         environment: Sorted pairs of environment variables given to the engine.
-        shown: Names of the flags that the label shows; no part of the identity.
+        shown: Names of the flags and variables that the label shows; no part of the identity.
     """
 
     build: Build
@@ -42,9 +42,9 @@ class Arm:
     def label(self) -> str:
         """Readable name inside a case id, e.g. ``ik+fa=1+rtr=0``."""
         values = self.flags.as_dict()
-        shown = [(name, values[name]) for name in sorted(self.shown) if name in values]
-        settings = [f"{id_part(name)}={id_part(str(value))}" for name, value in [*shown, *self.environment]]
-        return "+".join([id_part(self.build.name), *settings])
+        settings = {**dict(self.environment), **values}
+        shown = [f"{id_part(name)}={id_part(str(settings[name]))}" for name in sorted(self.shown) if name in settings]
+        return "+".join([id_part(self.build.name), *shown])
 
     def factors_differing(self, other: Arm) -> tuple[str, ...]:
         """What differs between two arms: ``build``, ``model``, ``environment`` and flag names, in that order."""

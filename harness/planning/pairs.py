@@ -219,4 +219,5 @@ def _with_environment(arm: PlannedArm, side: Side) -> PlannedArm:
     if not isinstance(side, dict) or not side:
         return arm
     environment = tuple(sorted({**dict(arm.arm.environment), **side}.items()))
-    return replace(arm, arm=replace(arm.arm, environment=environment))
+    shown = tuple(sorted({*arm.arm.shown, *side}))
+    return replace(arm, arm=replace(arm.arm, environment=environment, shown=shown))

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import plan as command
+from harness.running import options
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, NodeFacts
 
@@ -44,7 +45,7 @@ where = { build = "ik", node_class = "cpu" }
 @pytest.fixture(autouse=True)
 def _laptop(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = NodeFacts("CPU", 2, (), 8 * GIB, (), "6.1", 0, "unknown", None, 1, 0)
-    monkeypatch.setattr(command, "probe_node", lambda: facts)
+    monkeypatch.setattr(options, "probe_node", lambda: facts)
 
 
 @pytest.fixture

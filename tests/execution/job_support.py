@@ -34,7 +34,7 @@ def standin_arm(folder: Path, model: Path, do: str, **told: object) -> Arm:
     program = folder / "llama-bench"
     shutil.copy(STANDIN, program)
     (folder / "standin.json").write_text(json.dumps({"do": do, **told}))
-    build = Build(f"standin-{do}", Fork.IK_LLAMA_CPP, path=str(program))
+    build = Build(f"standin-{folder.name}", Fork.IK_LLAMA_CPP, path=str(program))
     return Arm(build, Model("tiny", path=str(model)), complete(build, {}))
 
 

@@ -15,15 +15,14 @@ import sys
 import time
 from pathlib import Path
 
-_HELP = (
-    "usage: ik_llama.cpp llama-bench [-h] -o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl -fa -fmoe -rtr -ot -mmp"
-)
+_OPTIONS = """-o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl --n-cpu-moe -sm -mg -nkvo -fa -mla -amb -ser -gr -mmp -embd
+-ts -rtr -cuda -mqkv -muge -rcache -thp -ot -fmoe -ger -no-fug -no-ooae -sas"""
 
 
 def main() -> int:
     """Behave as told."""
     if "--help" in sys.argv:
-        sys.stdout.write(_HELP)
+        sys.stdout.write("usage: llama-bench [options]\n" + "".join(f"  {each} <value>\n" for each in _OPTIONS.split()))
         return 0
     told = json.loads((Path(sys.argv[0]).parent / "standin.json").read_text())
     asked = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
