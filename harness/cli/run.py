@@ -28,28 +28,35 @@ _OWN_EXITS = {
 @click.option("--ray-address", default="", metavar="ADDRESS", help="Join this Ray cluster instead of a local one.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cases whose id matches; repeatable.")
 @click.option("--reports", type=click.Path(path_type=Path), default=DEFAULT_REPORTS, show_default=True)
-@click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", metavar="[MATRIX] [PYTEST_ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes by name
     context: click.Context,
-    matrix: str | None,
     executor: str,
     ray_address: str,
     patterns: tuple[str, ...],
     reports: Path,
-    pytest_args: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
 
+    For example: moe-harness run local -k pp256 -x
+
     Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 undecided or infrastructure, 130 Ctrl-C.
     """
-    arguments = ["-m", "moe", "--moe-executor", executor, "--moe-reports", str(reports.absolute())]
-    arguments += ["--matrix", matrix] if matrix else []
-    arguments += ["--ray-address", ray_address] if ray_address else []
-    for pattern in patterns:
-        arguments += ["--moe-select", pattern]
-    code = pytest.main([*arguments, *pytest_args])
-    context.exit(_exit_code(code, reports))
+    matrix, rest = _split(arguments)
+    ours = ["-m", "moe", "--moe-executor", executor, "--moe-reports", str(reports.absolute())]
+    ours += ["--matrix", matrix] if matrix else []
+    ours += ["--ray-address", ray_address] if ray_address else []
+    ours += [f"--moe-select={pattern}" for pattern in patterns]
+    context.exit(_exit_code(pytest.main([*ours, *rest]), reports))
+
+
+def _split(arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The matrix, if the first argument is one, and what pytest gets."""
+    if arguments and not arguments[0].startswith("-"):
+        return arguments[0], arguments[1:]
+    return "", arguments
 
 
 def _exit_code(code: int | pytest.ExitCode, reports: Path) -> int:

@@ -1,0 +1,101 @@
+"""The documentation is complete, builds, and its commands do what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from flag_page import page
+
+from harness.cli.main import cli
+from harness.engines.embedded.layouts import VERIFIED
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+COMMANDS = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+
+
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+@pytest.mark.parametrize(("name", "command"), list(_commands(cli, "moe-harness")))
+def test_every_command_and_option_is_in_the_reference(name: str, command: click.Command) -> None:
+    """Each command has a section, and in it each option."""
+    assert f"### `{name}" in COMMANDS
+    section = COMMANDS.split(f"### `{name}", 1)[1].split("\n### ")[0]
+    options = [
+        option for parameter in command.params if isinstance(parameter, click.Option) for option in parameter.opts
+    ]
+    assert [option for option in options if f"`{option}" not in section] == []
+
+
+def test_every_pytest_option_is_in_the_reference() -> None:
+    """The plugin's options are those of the table."""
+    source = (ROOT / "harness" / "pytest_plugin.py").read_text(encoding="utf-8")
+    options = re.findall(r'addoption\(\s*"(--[a-z-]+)"', source)
+    assert len(options) == 5
+    assert [option for option in options if f"`{option}" not in COMMANDS] == []
+
+
+def test_the_flag_reference_is_the_engines_tables() -> None:
+    """The page is generated; ``python tests/docs/flag_page.py > docs/reference/flags.md`` makes it again."""
+    assert (DOCS / "reference" / "flags.md").read_text(encoding="utf-8") == page()
+
+
+def test_the_extra_installs_the_verified_wheels() -> None:
+    """What ``[local]`` pins is what the embedded engines accept."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for distribution, version in VERIFIED:
+        assert f'"{distribution}=={version}"' in project
+
+
+def test_the_documentation_builds_without_warnings(tmp_path: Path) -> None:
+    """Dead links and pages outside the navigation are errors."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_tutorials_commands_run(tmp_path: Path) -> None:
+    """Each command of the tutorial is run in its order, but for the installation and the whole matrix, which CI runs."""
+    shutil.copytree(ROOT / "matrices", tmp_path / "matrices")
+    ran = []
+    for line in re.findall(r"^\$ (.*)$", (DOCS / "tutorial.md").read_text(encoding="utf-8"), flags=re.MULTILINE):
+        if line.startswith("pip ") or line == "pytest -m moe":
+            continue
+        program, *arguments = shlex.split(line)
+        module = {"pytest": "pytest", "moe-harness": "harness.cli"}[program]
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in {0, 3}, f"{line}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        ran.append(line)
+    assert len(ran) >= 4
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    """The second command of the README, as it stands there."""
+    commands = re.findall(r"^\$ (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(commands) == 2
+    install, tests = commands[1].split(" && ")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert install.removeprefix("pip install ") in script
+    assert tests in script
