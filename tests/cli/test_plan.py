@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import plan as command
-from harness.running import options
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, NodeFacts
+from harness.running import options
 
 TEXT = """
 name = "small"

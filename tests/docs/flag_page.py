@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from harness.domain.build import Fork, Tool
@@ -10,9 +11,9 @@ from harness.engines.flags import specs
 
 _HEAD = """# Flags
 
-Flags have one name in a matrix, whatever a fork or a tool calls them, and every one is passed explicitly: defaults moved
-in both forks. What a build does not know makes its case `unsupported`. *Default* is the value of an arm that does not say
-the flag; *wheel* says whether the embedded engine takes it.
+Flags have one name in a matrix, whatever a fork or a tool calls them, and every one is passed explicitly: defaults
+moved in both forks. What a build does not know makes its case `unsupported`. *Default* is the value of an arm that does
+not say the flag; *wheel* says whether the embedded engine takes it.
 """
 
 
@@ -44,4 +45,4 @@ def _row(spec: FlagSpec) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    sys.stdout.write(page())

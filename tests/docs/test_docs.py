@@ -74,7 +74,7 @@ def test_the_documentation_builds_without_warnings(tmp_path: Path) -> None:
 
 
 def test_the_tutorials_commands_run(tmp_path: Path) -> None:
-    """Each command of the tutorial is run in its order, but for the installation and the whole matrix, which CI runs."""
+    """Each command of the tutorial runs in its order, but for the installation and the whole matrix: CI runs those."""
     shutil.copytree(ROOT / "matrices", tmp_path / "matrices")
     ran = []
     for line in re.findall(r"^\$ (.*)$", (DOCS / "tutorial.md").read_text(encoding="utf-8"), flags=re.MULTILINE):

@@ -197,7 +197,7 @@ def test_a_node_that_does_not_fit_is_said(executor: Executor, tiny_model: Path, 
 
 
 def test_closing_kills_what_runs(executor: Executor, tiny_model: Path, tmp_path: Path) -> None:
-    """After close no engine is left, even if nobody waited for the end. (Last: it uses a second executor.)"""
+    """After close no engine is left, even if nobody waited for the end."""
     if executor.name == "ray":
         pytest.skip("an embedded cluster is shared by this suite; tests/running kills whole drivers")
     other = executor_factory(executor.name, RunWholeSchedule())()

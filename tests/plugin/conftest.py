@@ -5,48 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-MINI = """
-name = "mini"
-[builds.ik]
-fork = "ik_llama.cpp"
-wheel = "ik-llama-cpp-python"
-[models.tiny]
-path = "{model}"
-[flags]
-fa = [0, 1]
-[[workloads]]
-pp = 32
-[[workloads]]
-tg = 4
-[[contrasts]]
-name = "fa"
-factor = "fa"
-baseline = 0
-candidate = 1
-expect = "report"
-[[checks]]
-kind = "outputs"
-name = "answers"
-contrasts = ["fa"]
-prompts = ["Once upon a time there was a small test"]
-n_predict = 4
-positions = 8
-[[checks]]
-kind = "memory"
-max_rss_mib = 4096.0
-[policy]
-warmup = 1
-repetitions = 2
-blocks = 3
-burn_in = 1
-timeout_s = 60.0
-margin = 0.05
-alpha = 0.01
-"""
-"""Two arms, nine cases: 4 floors, 2 contrasts, 1 output check, 2 memory limits; one job of 8 process starts."""
-
-CASES = 9
+from mini_matrix import MINI
 
 
 @pytest.fixture

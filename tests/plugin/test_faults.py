@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import CASES
+from mini_matrix import CASES
 
 from harness.domain.words import Status
 from harness.execution.executors import NAMES
@@ -115,7 +115,7 @@ def test_ctrl_c_ends_at_once_and_reports_what_was_measured(project: pytest.Pytes
 
 
 def test_a_killed_engine_is_a_finding_and_the_run_goes_on(project: pytest.Pytester) -> None:
-    """kill -9 of an engine: its arm fails with the signal's name, the other arm's cases are measured all the same."""
+    """An engine is killed with -9: its arm fails and names the signal, the other arm's cases are measured."""
     driver = Driver(project.path, "local", blocks=8)
     driver.wait_for_runs(3)
     victim = driver.engine()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import CASES
+from mini_matrix import CASES
 
 from harness.reporting.replay import read_journal
 
@@ -34,7 +34,7 @@ def test_ray_is_not_even_imported_when_no_selected_case_needs_it(project: pytest
 def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pytester) -> None:
     """Two workers, two jobs: every case has one verdict, every step ran once, one journal, one JUnit file."""
     matrix = project.path / "matrices" / "local.toml"
-    second = '[models.again]\npath = "{}"\n'.format(_model_of(matrix))
+    second = f'[models.again]\npath = "{_model_of(matrix)}"\n'
     matrix.write_text(matrix.read_text().replace("[flags]", second + "[flags]"))
     result = project.runpytest_subprocess("-m", "moe", "-n2", "-p", "no:cacheprovider")
     outcomes = result.parseoutcomes()
@@ -55,7 +55,7 @@ def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pyteste
 def test_xdist_with_the_local_executor_measures_one_at_a_time(project: pytest.Pytester) -> None:
     """Workers with executors of their own share the host lock: no two engines overlap."""
     matrix = project.path / "matrices" / "local.toml"
-    second = '[models.again]\npath = "{}"\n'.format(_model_of(matrix))
+    second = f'[models.again]\npath = "{_model_of(matrix)}"\n'
     matrix.write_text(matrix.read_text().replace("[flags]", second + "[flags]"))
     result = project.runpytest_subprocess("-m", "moe", "-n2", "--moe-executor=local", "-p", "no:cacheprovider")
     assert sum(result.parseoutcomes().get(word, 0) for word in ("passed", "skipped")) == 2 * CASES

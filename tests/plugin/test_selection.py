@@ -1,4 +1,4 @@
-"""``-m -k -x --maxfail --lf --collect-only`` and our own selection work as anybody expects. Local executor, real wheel."""
+"""``-m -k -x --maxfail --lf --collect-only --pdb`` and our own selection work as anybody expects, on the real wheel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import CASES
+from mini_matrix import CASES
 
 from harness.domain.words import Status
 from harness.reporting.replay import read_journal
@@ -147,7 +147,7 @@ def test_every_case_of_an_unplaceable_matrix_is_skipped_with_its_reason(
 
 
 def test_native_junit_has_every_case(project: pytest.Pytester) -> None:
-    """pytest's own ``--junitxml`` works too, with measured durations."""
+    """The native ``--junitxml`` works too, with measured durations."""
     project.runpytest(*LOCAL, "--moe-select=memory/*", "--junitxml=native.xml")
     text = (project.path / "native.xml").read_text()
     assert text.count("<testcase") == 2

@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-_OPTIONS = """-o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl --n-cpu-moe -sm -mg -nkvo -fa -mla -amb -ser -gr -mmp -embd
--ts -rtr -cuda -mqkv -muge -rcache -thp -ot -fmoe -ger -no-fug -no-ooae -sas"""
+_OPTIONS = """-o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl --n-cpu-moe -sm -mg -nkvo -fa -mla -amb -ser -gr -mmp
+-embd -ts -rtr -cuda -mqkv -muge -rcache -thp -ot -fmoe -ger -no-fug -no-ooae -sas"""
 
 
 def main() -> int:
