@@ -8,7 +8,9 @@ from pathlib import Path
 
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
-from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of, untimeable
+from harness.domain.workload import OutputProfile, Workload
+from harness.engines.abilities import beyond
+from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.flags import specs
@@ -80,13 +82,12 @@ class BenchEngine:
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
-        if order.outputs is not None:
-            return "llama-bench gives no logits and no text: outputs need an engine of a wheel"
-        if not order.workloads:
+        asked: tuple[Workload | OutputProfile, ...] = (*order.workloads, *([order.outputs] if order.outputs else []))
+        if not asked:
             return "there is no workload to time"
         if "," in str(order.model):
             return f"llama-bench splits model paths at commas: {order.model}"
-        problems = (untimeable(self._build.fork, load) for load in order.workloads)
+        problems = (beyond(self._build, each, self._options) for each in asked)
         return next(filter(None, problems), "") or self._unknown_option(order)
 
     def command(self, order: Order) -> Command:
@@ -125,12 +126,8 @@ class BenchEngine:
         return OutputFormat.JSONL if lines else OutputFormat.JSON
 
     def _unknown_option(self, order: Order) -> str:
-        """Which option the build's ``--help`` does not list although the order needs it."""
-        if self._options is None:
-            return ""
-        needed = [part for part in self._tests(order).argv if part in ("-d", "-gp", "-pg")]
-        needed += self._undisposed_flags(order)
-        unknown = [option for option in needed if option not in self._options]
+        """Which option the build's ``--help`` does not list although a flag's value needs it."""
+        unknown = [] if self._options is None else self._undisposed_flags(order)
         return f"build '{self._build.name}' does not know {', '.join(dict.fromkeys(unknown))}" if unknown else ""
 
     def _undisposed_flags(self, order: Order) -> list[str]:

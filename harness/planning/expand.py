@@ -6,6 +6,7 @@ Order: single arms, contrasts and pitfalls, checks of outputs, limits of memory;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from harness.domain.case import (
     Case,
@@ -59,6 +60,7 @@ class _Expansion:
             message = "every arm is excluded: nothing is left to run"
             self._problems.append(Problem("E-no-arm", self._matrix.source.at("exclude"), message))
         found = [*self._singles(), *self._contrasts(), *self._outputs(), *self._memory()]
+        found = _say_where_outputs_are_not_compared(found)
         self._refuse_duplicates(found)
         self._refuse_two_output_checks(found)
         if self._problems:
@@ -74,7 +76,7 @@ class _Expansion:
                 for check in applying:
                     if not check.workloads or workload.name in check.workloads:
                         floor = check.tokens_per_second
-                yield _single(Kind.THROUGHPUT, arm, workload, FloorCheck(floor), arm.origin)
+                yield self._single(Kind.THROUGHPUT, arm, workload, FloorCheck(floor), arm.origin)
 
     def _floors(self) -> list[FloorEntry]:
         floors = []
@@ -97,7 +99,7 @@ class _Expansion:
                 self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
             for pair, workloads in timed:
                 for workload in workloads:
-                    yield _paired(kind, pair, workload, check, origin)
+                    yield self._paired(kind, pair, workload, check, origin)
 
     def _timed_on(self, *arms: PlannedArm) -> list[Workload]:
         """The workloads whose condition all arms meet."""
@@ -122,7 +124,7 @@ class _Expansion:
             profile = _profile(check)
             for factor, pairs in self._pairs_of_outputs(check, origin):
                 for pair in pairs:
-                    yield _paired(Kind.EQUIVALENCE, pair, profile, OutputCheck(check.name, factor), origin)
+                    yield self._paired(Kind.EQUIVALENCE, pair, profile, OutputCheck(check.name, factor), origin)
 
     def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, list[Pair]]]:
         if check.baseline is not None and check.candidate is not None:
@@ -143,7 +145,21 @@ class _Expansion:
             origin = self._matrix.source.at("checks", index)
             for arm in self._arms:
                 if matches(check.where, arm):
-                    yield _single(Kind.MEMORY, arm, None, MemoryCheck(check.max_rss_mib), origin)
+                    yield self._single(Kind.MEMORY, arm, None, MemoryCheck(check.max_rss_mib), origin)
+
+    def _single(self, kind: Kind, arm: PlannedArm, workload: Workload | None, check: Check, origin: str) -> PlannedCase:
+        reason = self._workshop.beyond(arm, workload)
+        case = Case(kind, (arm.arm,), workload, arm.node_class, check)
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reason else None, reason)
+
+    def _paired(
+        self, kind: Kind, pair: Pair, workload: Workload | OutputProfile, check: Check, origin: str
+    ) -> PlannedCase:
+        sides = (("baseline", pair.baseline), ("candidate", pair.candidate))
+        found = [(side, self._workshop.beyond(arm, workload)) for side, arm in sides]
+        reasons = [f"{side}: {reason}" for side, reason in found if reason]
+        case = Case(kind, (pair.baseline.arm, pair.candidate.arm), workload, pair.baseline.node_class, check)
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), pair.note)
 
     def _found(self, factor: Factor) -> list[Pair]:
         try:
@@ -175,7 +191,7 @@ class _Expansion:
         for case in cases:
             if case.case.kind is not Kind.EQUIVALENCE:
                 continue
-            key = (case.case.node_class.name, *(arm.identity for arm in case.case.arms))
+            key = _arms_of(case.case)
             before = first.setdefault(key, case.origin)
             if before != case.origin:
                 message = f"compares the same two arms as {before}: case {case.id}"
@@ -198,13 +214,21 @@ def _profile(check: OutputsEntry) -> OutputProfile:
     return OutputProfile(check.name, prompts, check.n_predict, check.positions)
 
 
-def _single(kind: Kind, arm: PlannedArm, workload: Workload | None, check: Check, origin: str) -> PlannedCase:
-    status = Status.UNSUPPORTED if arm.unsupported else None
-    return PlannedCase(Case(kind, (arm.arm,), workload, arm.node_class, check), origin, status, arm.unsupported)
+def _say_where_outputs_are_not_compared(cases: Sequence[PlannedCase]) -> list[PlannedCase]:
+    """A contrast's speed is judged also where a build gives no outputs to compare; its cases say so."""
+    lost = {
+        _arms_of(case.case): f"outputs are not compared: {case.reason}"
+        for case in cases
+        if case.case.kind is Kind.EQUIVALENCE and case.status is Status.UNSUPPORTED
+    }
+    return [_with_note(case, lost.get(_arms_of(case.case), "")) if lost else case for case in cases]
 
 
-def _paired(kind: Kind, pair: Pair, workload: Workload | OutputProfile, check: Check, origin: str) -> PlannedCase:
-    sides = (("baseline", pair.baseline), ("candidate", pair.candidate))
-    reasons = [f"{side}: {arm.unsupported}" for side, arm in sides if arm.unsupported]
-    case = Case(kind, (pair.baseline.arm, pair.candidate.arm), workload, pair.baseline.node_class, check)
-    return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), pair.note)
+def _with_note(case: PlannedCase, note: str) -> PlannedCase:
+    if case.status is not None or not note:
+        return case
+    return replace(case, note="; ".join(filter(None, [case.note, note])))
+
+
+def _arms_of(case: Case) -> tuple[str, ...]:
+    return (case.node_class.name, *(arm.identity for arm in case.arms))

@@ -67,7 +67,8 @@ class _Drafts:
         self._order: dict[Workload, int] = {}
         self._timed_workloads: dict[Key, set[Workload]] = {}
         for planned in every_case:
-            self._learn(planned.case)
+            if planned.status is None:
+                self._learn(planned.case)
 
     def jobs(self, cases: Sequence[PlannedCase]) -> tuple[Job, ...]:
         for planned in cases:

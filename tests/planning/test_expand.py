@@ -342,3 +342,55 @@ def test_faults_of_a_whole_matrix_are_reported_together() -> None:
     with pytest.raises(BadInput) as caught:
         expand(matrix(contrasts=[FA, FA | {"name": "b"}]))
     assert caught.value.message.startswith("2 problems")
+
+
+BY_PATH = {
+    "mainline": {"fork": "llama.cpp", "path": "/none/mainline"},
+    "ik": {"fork": "ik_llama.cpp", "path": "/none/ik"},
+}
+DEEP = [{"pp": 64}, {"pp": 64, "depth": 32}, {"tg": 8, "depth": 32}]
+
+
+def unsupported(made: Matrix, options: dict[str, frozenset[str]] | None = None) -> dict[str, str]:
+    """Ids of the cases that can't run, and why."""
+    return {case.id: case.reason for case in expand(made, options) if case.status is Status.UNSUPPORTED}
+
+
+def test_a_workload_that_the_builds_tool_cannot_time_is_unsupported_by_itself() -> None:
+    """The other workloads of the arm stay; ik_llama.cpp's llama-bench times generation at a depth, not prompts."""
+    found = unsupported(matrix(builds=BY_PATH, workloads=DEEP))
+    assert list(found) == ["throughput/tiny/ik/pp64.d32@any"]
+    assert "cannot time pp64.d32" in found["throughput/tiny/ik/pp64.d32@any"]
+    assert not unsupported(matrix(workloads=DEEP))
+
+
+def test_a_contrast_of_such_a_workload_names_the_side() -> None:
+    fork = {"name": "fork", "factor": "build", "baseline": "mainline", "candidate": "ik"}
+    found = unsupported(matrix(builds=BY_PATH, workloads=DEEP, contrasts=[fork]))
+    assert found["throughput/tiny/mainline..ik/pp64.d32@any"].startswith("candidate: ")
+    assert len(found) == 2
+
+
+def test_a_workload_that_needs_an_option_which_the_build_lacks_is_unsupported() -> None:
+    """An older llama.cpp without -d: found in its --help, not by a lost job."""
+    found = unsupported(matrix(builds=BY_PATH, workloads=DEEP), {"mainline": frozenset({"-p", "-n"})})
+    assert set(found) == {
+        "throughput/tiny/mainline/pp64.d32@any",
+        "throughput/tiny/mainline/tg8.d32@any",
+        "throughput/tiny/ik/pp64.d32@any",
+    }
+    assert found["throughput/tiny/mainline/tg8.d32@any"] == "build 'mainline' does not know -d, which tg8.d32 needs"
+
+
+def test_outputs_of_a_build_by_path_are_unsupported_and_its_speeds_say_so() -> None:
+    """The contrast is judged as if nobody had asked for outputs, and a reader is told."""
+    made = matrix(builds=BY_PATH, flags={"fa": [0, 1]}, contrasts=[FA], checks=[OUTPUTS | {"contrasts": ["fa"]}])
+    found = unsupported(made)
+    assert set(found) == {
+        "equivalence/tiny/mainline+fa=0..mainline+fa=1/same@any",
+        "equivalence/tiny/ik+fa=0..ik+fa=1/same@any",
+    }
+    speed = one(made, "throughput/tiny/ik+fa=0..ik+fa=1/pp64@any")
+    assert speed.status is None
+    assert speed.note.startswith("outputs are not compared: baseline: llama-bench gives no logits")
+    assert one(made, "throughput/tiny/ik+fa=0/pp64@any").note == ""

@@ -180,3 +180,19 @@ def test_narrowing_keeps_required_checks(whole: Plan) -> None:
 def test_narrowing_to_all_changes_nothing(whole: Plan) -> None:
     """The jobs are the same ones."""
     assert narrowed(whole, whole.ids()) == whole
+
+
+BY_PATH = {"builds": {"ik": {"fork": "ik_llama.cpp", "path": "/none/ik"}}}
+
+
+def test_what_a_build_cannot_do_is_not_part_of_its_jobs() -> None:
+    """A process would be refused as a whole for one such workload, or for outputs that it can't give."""
+    made = matrix(
+        **BY_PATH,
+        flags={"fa": [0, 1]},
+        workloads=[{"pp": 64}, {"pp": 64, "depth": 32}],
+        contrasts=[FA],
+        checks=[OUTPUTS | {"contrasts": ["fa"]}, MEMORY],
+    )
+    assert shapes(made) == [("ik+fa=0..ik+fa=1", "pp64", "")]
+    assert shapes(made, ["memory/*"]) == [("ik+fa=0", "pp64", ""), ("ik+fa=1", "pp64", "")]
