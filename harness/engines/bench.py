@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.domain.build import Build, Fork
@@ -21,6 +21,9 @@ _INSIDE = (_NAME, f"bin/{_NAME}", f"build/bin/{_NAME}")
 _LIBRARY_FOLDERS = (".", "../lib", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
 """Where builds of either fork put their shared libraries, seen from the executable."""
 _LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
+_SEARCHED = "LD_LIBRARY_PATH"
+_EVERY_BENCH_HAS = frozenset({"--n-prompt", "-pg"})
+"""Options that no other program of the two forks has; any of them will do."""
 _ELF = b"\x7fELF"
 _SCRIPT = b"#!"
 
@@ -48,22 +51,33 @@ class BenchEngine:
         """This engine, knowing what the build's ``--help`` printed."""
         return BenchEngine(self._build, help_text)
 
-    def help_command(self) -> Command:
+    def help_command(self, environment: Mapping[str, str] | None = None) -> Command:
         """The command that makes the build list its options. It prints devices too, and loads no model.
+
+        Args:
+            environment: Variables that its processes get: a GPU build may need them to be started at all.
 
         Raises:
             BadInput: If the build is not there or not executable.
         """
         executable = self._executable()
-        return Command((str(executable), "--help"), _library_environment(executable))
+        return Command((str(executable), "--help"), _with_libraries(executable, environment or {}))
 
     def locate(self) -> Sequence[Path]:
         """The executable, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
 
         Raises:
-            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-a-program``, ``E-wrong-fork``.
+            BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-a-program``, ``E-wrong-fork``,
+                ``E-not-llama-bench``.
         """
         executable = self._executable()
+        if self._options and not self._options & _EVERY_BENCH_HAS:
+            raise BadInput(
+                "E-not-llama-bench",
+                f"{executable} is no {_NAME}: its --help lists no {' or '.join(sorted(_EVERY_BENCH_HAS))}",
+                hint=f"give {_NAME} or the folder that holds it",
+                where=f"builds.{self._build.name}",
+            )
         fork = identify_fork(self._help)
         if fork not in (None, self._build.fork):
             raise BadInput(
@@ -111,7 +125,7 @@ class BenchEngine:
             *self._tests(order).argv,
             *flags_argv(fork, order.arm.flags, self._options),
         )
-        return Command(argv, {**_library_environment(executable), **dict(order.arm.environment)})
+        return Command(argv, _with_libraries(executable, dict(order.arm.environment)))
 
     def read(self, order: Order, ended: Exit) -> Report:
         """Rows, self-description and failure of one process; never raises."""
@@ -181,6 +195,8 @@ def _libraries(executable: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def _library_environment(executable: Path) -> dict[str, str]:
-    folders = dict.fromkeys(str(path.parent) for path in _libraries(executable))
-    return {"LD_LIBRARY_PATH": os.pathsep.join(folders)} if folders else {}
+def _with_libraries(executable: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables, with the build's own libraries before whatever else is to be searched."""
+    folders = [*dict.fromkeys(str(path.parent) for path in _libraries(executable)), environment.get(_SEARCHED, "")]
+    searched = os.pathsep.join(filter(None, folders))
+    return {**environment, **({_SEARCHED: searched} if searched else {})}

@@ -1,13 +1,14 @@
-"""Ask builds what they know: their ``--help``, read once as long as the program is the same file."""
+"""Ask builds what they know: their ``--help``, read once as long as its files are the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
+from harness.engines.bench_help import help_flags
 from harness.engines.engine import Command, Engine
 from harness.engines.registry import engine_for
 from harness.execution.process import ProcessSpec, clean_environment, run_once
@@ -15,8 +16,15 @@ from harness.execution.process import ProcessSpec, clean_environment, run_once
 _HELP_TIMEOUT_S = 60.0
 
 
-def informed_engine(build: Build) -> Engine:
+def informed_engine(build: Build, environment: Mapping[str, str] | None = None) -> Engine:
     """The engine of a build; one that is given by path knows what the program's ``--help`` lists.
+
+    A program that lists nothing (a library is missing, it crashes, it hangs) stays unasked: the first process that is
+    to measure tells why, in full.
+
+    Args:
+        build: The build.
+        environment: Variables that its processes get.
 
     Raises:
         BadInput: If the build is not there, or cannot be started.
@@ -24,17 +32,22 @@ def informed_engine(build: Build) -> Engine:
     engine = engine_for(build)
     if not isinstance(engine, BenchEngine):
         return engine
-    (program, *_) = engine.locate()
-    state = program.stat()
-    return engine.informed(_help_text(engine.help_command(), state.st_mtime_ns, state.st_size))
+    states = tuple((state.st_mtime_ns, state.st_size) for state in (file.stat() for file in engine.locate()))
+    text = _help_text(engine.help_command(environment), states)
+    return engine.informed(text) if help_flags(text) else engine
 
 
-def known_options(builds: Iterable[Build]) -> dict[str, frozenset[str]]:
-    """Options that builds list, by build; those that are not on this machine are left out: nothing is known of them."""
+def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None = None) -> dict[str, frozenset[str]]:
+    """Options that builds list, by build; those that are not on this machine are left out: nothing is known of them.
+
+    Args:
+        builds: The builds.
+        environment: Variables that their processes get.
+    """
     found = {}
     for build in builds:
         try:
-            engine = informed_engine(build)
+            engine = informed_engine(build, environment)
         except BadInput:
             continue
         if isinstance(engine, BenchEngine) and engine.options:
@@ -43,9 +56,9 @@ def known_options(builds: Iterable[Build]) -> dict[str, frozenset[str]]:
 
 
 @lru_cache(maxsize=64)
-def _help_text(command: Command, mtime_ns: int, size: int) -> str:
-    """What a program prints for ``--help``; its file's time and size make a new build another question."""
-    del mtime_ns, size
+def _help_text(command: Command, states: tuple[tuple[int, int], ...]) -> str:
+    """What a program prints for ``--help``; times and sizes of its files make a new build another question."""
+    del states
     result = run_once(
         ProcessSpec(argv=command.argv, env=clean_environment(dict(command.environment)), timeout_s=_HELP_TIMEOUT_S)
     )

@@ -55,7 +55,7 @@ def threads_for(arm: Arm) -> int:
 
 
 def _prepare_arm(job: Job, arm: Arm) -> Prepared:
-    engine = informed_engine(arm.build)
+    engine = informed_engine(arm.build, dict(arm.environment))
     files = engine.locate()
     order = Order(
         arm=arm,

@@ -164,7 +164,16 @@ def test_the_libraries_that_were_hashed_are_put_first_for_the_loader(folder: Pat
     command = engine(IK, folder).command(order(build, [TG64], environment=(("A", "b"),)))
     assert command.environment["LD_LIBRARY_PATH"].split(os.pathsep) == [str(folder / "bin"), str(folder / "lib")]
     assert command.environment["A"] == "b"
+    help_environment = engine(IK, folder).help_command({"A": "b"}).environment
+    assert help_environment == command.environment
     assert engine(IK, folder).help_command().argv == (str(folder / "bin" / "llama-bench"), "--help")
+
+
+def test_declared_library_folders_are_searched_after_the_builds_own(folder: Path) -> None:
+    """A GPU build may need them; they must not bring in another build's libraries."""
+    asked = order(path_build(IK), [TG64], environment=(("LD_LIBRARY_PATH", "/opt/cuda/lib"),))
+    searched = engine(IK, folder).command(asked).environment["LD_LIBRARY_PATH"]
+    assert searched.split(os.pathsep) == [str(folder / "bin"), str(folder / "lib"), "/opt/cuda/lib"]
 
 
 @pytest.mark.parametrize("given", ["", "bin", "bin/llama-bench"])
@@ -206,6 +215,16 @@ def test_a_program_of_the_other_fork_is_refused(folder: Path) -> None:
         engine(IK, folder).informed(recording(MAINLINE, "help.txt")).locate()
     assert caught.value.slug == "E-wrong-fork"
     assert engine(IK, folder, recording(IK, "help.txt")).locate()
+
+
+def test_another_program_of_the_fork_is_refused(folder: Path) -> None:
+    """Such as llama-cli, which shares many options."""
+    with pytest.raises(BadInput) as caught:
+        engine(
+            MAINLINE, folder, "usage:\n  -m FNAME\n  -p, --prompt TEXT\n  --poll N\n  -r, --reverse-prompt X\n"
+        ).locate()
+    assert caught.value.slug == "E-not-llama-bench"
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("fork", list(Fork))
