@@ -8,6 +8,7 @@ import click
 import pytest
 
 from harness.domain.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_UNDECIDED
+from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.outcomes import exit_code
 from harness.reporting.replay import read_journal
 from harness.running.options import DEFAULT_REPORTS
@@ -18,10 +19,11 @@ _OWN_EXITS = {
     pytest.ExitCode.USAGE_ERROR: EXIT_BAD_INPUT,
     pytest.ExitCode.NO_TESTS_COLLECTED: EXIT_BAD_INPUT,
 }
+_NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness:pytest.PytestAssertRewriteWarning"
+"""We are imported before pytest is: it need not tell the user, nor fail where warnings are errors."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("matrix", required=False)
 @click.option(
     "--executor", type=click.Choice(["ray", "local"]), default="ray", show_default=True, help="Where jobs run."
 )
@@ -49,7 +51,9 @@ def run(  # noqa: PLR0917 - click passes by name
     ours += ["--matrix", matrix] if matrix else []
     ours += ["--ray-address", ray_address] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]
-    context.exit(_exit_code(pytest.main([*ours, *rest]), reports))
+    before = _mark(reports)
+    code = pytest.main(["-W", _NOT_REWRITTEN, *ours, *rest])
+    context.exit(_exit_code(code, reports, ran=_mark(reports) != before))
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -59,8 +63,20 @@ def _split(arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return "", arguments
 
 
-def _exit_code(code: int | pytest.ExitCode, reports: Path) -> int:
+def _mark(reports: Path) -> tuple[int, int]:
+    """Tells one journal from another, and from none."""
+    try:
+        found = (reports / JOURNAL_NAME).stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_ino, found.st_mtime_ns)
+
+
+def _exit_code(code: int | pytest.ExitCode, reports: Path, *, ran: bool) -> int:
+    """Ours for pytest's. Where nothing was run (``--collect-only``), an earlier run's journal says nothing about it."""
     if code in _OWN_EXITS:
         return _OWN_EXITS[pytest.ExitCode(code)]
+    if not ran:
+        return int(code)
     state = read_journal(reports)
     return exit_code(state.final_verdicts(), complete=state.complete_plan)

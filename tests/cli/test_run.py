@@ -1,0 +1,67 @@
+"""``moe-harness run`` as a user meets it: in a process of its own, in a folder that is no checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MATRIX = """
+name = "small"
+[builds.standin]
+fork = "ik_llama.cpp"
+path = "bin"
+[models.file]
+path = "model.gguf"
+[flags]
+fa = [0, 1]
+[[workloads]]
+pp = 8
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with a matrix that can be planned; its engine and model are not there."""
+    (tmp_path / "matrices").mkdir()
+    (tmp_path / "matrices" / "local.toml").write_text(MATRIX)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "harness.cli", "run", "--executor=local", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("arguments", [["--select=fa=0"], ["local", "-k", "pp8"]])
+def test_a_matrix_is_run_and_its_errors_are_infrastructure_or_bad_input(folder: Path, arguments: list[str]) -> None:
+    result = run(folder, *arguments)
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+    assert (folder / "moe-reports" / "junit.xml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["loca"], "did you mean 'local'?"),
+        (["--select=fb=0"], "E-nothing-selected"),
+        (["local", "-k", "nothing_like_this"], "2 deselected"),
+    ],
+)
+def test_bad_input_is_2_with_one_message(folder: Path, arguments: list[str], said: str) -> None:
+    result = run(folder, *arguments)
+    assert result.returncode == 2
+    assert said in result.stdout + result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_collecting_only_says_nothing_about_an_earlier_run(folder: Path) -> None:
+    assert run(folder).returncode == 3
+    collected = run(folder, "local", "--collect-only", "-q")
+    assert "throughput/file/standin+fa=0/pp8@any" in collected.stdout
+    assert collected.returncode == 0
+    assert "warning" not in collected.stdout
