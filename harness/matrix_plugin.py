@@ -21,6 +21,7 @@ from harness.reporting.projections import notes, write_projections
 from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
 from harness.running.live import LiveLine
+from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions
 from harness.running.session import MatrixSession, in_ci
 from harness.running.xdist_scheduler import JobScheduling
@@ -79,12 +80,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if session.testsfailed and not session.config.option.continue_on_collection_errors:
         return None
     items = {_case_of(item): item for item in session.items if _is_case(item)}
-    with _live_line(session.config, len(matrix.plan.jobs)) as live:
-        matrix.begin(items.keys(), live.take)
-        if matrix.worker or not items:
-            return None
-        _run_other_items(session, items)
-        _run_cases(session, matrix, items, live)
+    if not items:
+        return None
+    run = matrix.begin(items.keys())
+    if matrix.worker:
+        return None
+    _run_other_items(session, items)
+    with _live_line(session.config, len(items), run.process_starts) as live:
+        _run_cases(session, run, items, live)
     return True
 
 
@@ -102,11 +105,11 @@ def _run_other_items(session: pytest.Session, cases: dict[str, pytest.Item]) -> 
         _run_item(session, item, following)
 
 
-def _run_cases(session: pytest.Session, matrix: MatrixSession, items: dict[str, pytest.Item], live: LiveLine) -> None:
+def _run_cases(session: pytest.Session, run: MatrixRun, items: dict[str, pytest.Item], live: LiveLine) -> None:
     left = dict(items)
-    for case in matrix.decided():
+    for case in run.run_all(live.take):
         item = left.pop(case)
-        live.hide()
+        live.case_decided()
         _run_item(session, item, next(iter(left.values()), None))
 
 
@@ -118,9 +121,10 @@ def _run_item(session: pytest.Session, item: pytest.Item, following: pytest.Item
         raise session.Interrupted(session.shouldstop)
 
 
-def _live_line(config: pytest.Config, jobs: int) -> LiveLine:
+def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
     watched = not in_ci() and config.option.verbose >= 0 and not config.option.usepdb
-    return LiveLine(config.get_terminal_writer()._file, jobs, enabled=watched)  # noqa: SLF001 - no public way
+    stream = config.get_terminal_writer()._file  # noqa: SLF001 - no public way
+    return LiveLine(stream, cases=cases, processes=processes, enabled=watched)
 
 
 @pytest.fixture

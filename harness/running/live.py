@@ -9,7 +9,10 @@ from typing import Self, TextIO
 from rich.console import Console
 from rich.status import Status
 
-from harness.execution.events import Finished, JobEvent, Progress, Started
+from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
+
+_FEW = 3
+"""Process starts before a guess is worth printing."""
 
 
 class LiveLine:
@@ -19,15 +22,16 @@ class LiveLine:
 
     Args:
         stream: Where the reporter writes.
-        jobs: Jobs in all.
+        cases: Cases in all.
+        processes: Process starts in all, at most.
         enabled: Off in CI and under ``-q`` or ``--pdb``.
     """
 
-    def __init__(self, stream: TextIO, jobs: int, *, enabled: bool) -> None:
+    def __init__(self, stream: TextIO, *, cases: int, processes: int, enabled: bool) -> None:
         console = Console(file=stream, highlight=False)
         self._status: Status | None = Status("", console=console) if enabled and console.is_terminal else None
-        self._jobs = jobs
-        self._done = 0
+        self._cases, self._decided = cases, 0
+        self._processes, self._ended = processes, 0
         self._began = time.monotonic()
         self._hosts: dict[str, str] = {}
         self._doing: dict[str, str] = {}
@@ -38,7 +42,7 @@ class LiveLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.hide()
+        self._hide()
 
     def take(self, event: JobEvent | None) -> None:
         """Show what an event changes."""
@@ -46,27 +50,33 @@ class LiveLine:
             self._hosts[event.job] = event.host
         elif isinstance(event, Progress):
             self._doing[event.job] = event.message
+        elif isinstance(event, ProcessDone):
+            self._ended += 1
         elif isinstance(event, Finished):
-            self._done += 1
             self._hosts.pop(event.job, None)
             self._doing.pop(event.job, None)
         if self._status is not None:
             self._status.update(self.text())
             self._status.start()
 
-    def hide(self) -> None:
-        """Take the line away until the next event."""
-        if self._status is not None:
-            self._status.stop()
+    def case_decided(self) -> None:
+        """Count a case and take the line away until the next event: its outcome is printed now."""
+        self._decided += 1
+        self._hide()
 
     def text(self) -> str:
         """The line's text."""
         running = "; ".join(f"{text} on {self._hosts.get(job, '?')}" for job, text in self._doing.items())
-        return f"job {min(self._done + 1, self._jobs)} of {self._jobs}{self._left()}  {running}"
+        return f"{self._decided} of {self._cases} cases{self._left()}  {running}"
 
     def _left(self) -> str:
-        """Time left, guessed from the jobs so far; nothing before the first is done."""
-        if not self._done:
+        """Time left, guessed from the process starts so far; nothing before there are some."""
+        if self._ended < _FEW:
             return ""
-        seconds = (time.monotonic() - self._began) / self._done * (self._jobs - self._done)
+        left = max(0, self._processes - self._ended)
+        seconds = (time.monotonic() - self._began) / self._ended * left
         return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"  # noqa: PLR2004
+
+    def _hide(self) -> None:
+        if self._status is not None:
+            self._status.stop()

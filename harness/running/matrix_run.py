@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeAlias
 
 from filelock import FileLock
 
@@ -26,6 +27,9 @@ from harness.running.records import Records
 _VERSIONS_OF = ("pytest", "ray", "numpy", "scipy", "xllamacpp", "ik-llama-cpp-python", "gguf")
 
 
+Watch: TypeAlias = Callable[[JobEvent | None], None]
+
+
 class MatrixRun:
     """Runs the jobs of a plan and judges their cases.
 
@@ -34,7 +38,6 @@ class MatrixRun:
         executor: Name of where the jobs run.
         make_executor: Makes it, for the first job that is asked for.
         reports: Folder of the journal.
-        watch: Called with every event, and with ``None`` while nothing happens: it may draw.
     """
 
     def __init__(
@@ -43,11 +46,9 @@ class MatrixRun:
         executor: str,
         make_executor: MakeExecutor,
         reports: Path,
-        watch: Callable[[JobEvent | None], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._executor = executor
-        self._watch = watch
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
         self._records = Records(self._journal)
@@ -59,9 +60,9 @@ class MatrixRun:
         self._verdicts: dict[str, Verdict] = {}
 
     @property
-    def jobs(self) -> int:
-        """Jobs that the begun cases need."""
-        return len(self._jobs)
+    def process_starts(self) -> int:
+        """Process starts that the begun cases need at most."""
+        return sum(1 for job in self._jobs.values() for _ in job.schedule())
 
     def begin(self, selected: Collection[str], *, keep_jobs: bool = False) -> None:
         """Write the plan of the selected cases. Several processes of one run may call it: the first one writes.
@@ -81,10 +82,14 @@ class MatrixRun:
             if self._journal.path.stat().st_size == 0:
                 self._write_plan(plan)
 
-    def run_all(self) -> Iterator[str]:
-        """Run every job and yield the ids of cases as they are decided, those that planning decided first."""
+    def run_all(self, watch: Watch) -> Iterator[str]:
+        """Run every job and yield the ids of cases as they are decided, those that planning decided first.
+
+        Args:
+            watch: Called with every event, and with ``None`` while nothing happens: it may draw.
+        """
         yield from list(self._verdicts)
-        yield from self._run(list(self._waiting))
+        yield from self._run(list(self._waiting), watch)
 
     def verdict(self, case: str) -> Verdict:
         """The verdict on a case; its job is run now if it has not been.
@@ -106,14 +111,14 @@ class MatrixRun:
         self._dispatcher.close()
         self._journal.close()
 
-    def _run(self, jobs: Collection[str]) -> Iterator[str]:
+    def _run(self, jobs: Collection[str], watch: Watch = lambda _: None) -> Iterator[str]:
         batch = [self._waiting.pop(job) for job in jobs]
         self._records.add(batch)
         self._dispatcher.add(batch)
         for event in self._dispatcher.events():
             if event is not None:
                 self._records.take(event)
-            self._watch(event)
+            watch(event)
             if isinstance(event, Ended):
                 yield from self._judge(event.job)
 

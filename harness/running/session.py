@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.domain.verdict import Verdict
-from harness.execution.events import JobEvent
 from harness.execution.executor import Executor
 from harness.planning.plan import Plan
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter
@@ -67,11 +66,11 @@ class MatrixSession:
         self._shared.start()
         return self._shared.address
 
-    def begin(self, selected: Collection[str], watch: Callable[[JobEvent | None], None]) -> MatrixRun:
+    def begin(self, selected: Collection[str]) -> MatrixRun:
         """Begin to run the selected cases in this process."""
         if not self.worker:
             set_old_journal_aside(self.reports)
-        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports, watch)
+        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports)
         self._run.begin(selected, keep_jobs=self.worker)
         self._began = True
         return self._run
@@ -81,11 +80,6 @@ class MatrixSession:
         if self._run is None:
             raise RuntimeError("a case was asked for before the matrix run began")
         return self._run.verdict(case)
-
-    def decided(self) -> Iterator[str]:
-        """Case ids as they are decided."""
-        if self._run is not None:
-            yield from self._run.run_all()
 
     def close(self) -> None:
         """End every process that this one is responsible for, and the journal."""
