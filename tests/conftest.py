@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from harness.pytest_plugin import is_wanted
@@ -19,3 +21,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.pluginmanager.has_plugin("timeout"):
         for item in items:
             item.add_marker(pytest.mark.timeout(_LIMIT_S))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Neither wait for a real measurement on this host nor hold one up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOE_LOCK_DIR", str(tmp_path_factory.mktemp("host-lock")))
+        yield

@@ -199,6 +199,15 @@ def test_a_script_is_accepted_and_said_to_hide_what_it_starts(tmp_path: Path) ->
     assert engine(IK, program).opaque() == ""
 
 
+def test_a_program_whose_libraries_lie_elsewhere_is_said_to_hide_them(folder: Path) -> None:
+    """Copied out of its build folder, a program goes on using the libraries there, whatever they become."""
+    program = folder / "bin" / "llama-bench"
+    fake_program(program, content=b"\x7fELF\0libllama.so\0libggml.so\0libc.so.6\0libggml-\0")
+    assert engine(IK, program).opaque() == ""
+    (folder / "lib" / "libllama.so").unlink()
+    assert engine(IK, program).opaque() == "libllama.so of llama-bench lies elsewhere: not hashed"
+
+
 def test_a_missing_program_and_a_plain_file_are_refused(tmp_path: Path) -> None:
     program = tmp_path / "llama-bench"
     assert slug_of_locate(tmp_path) == "E-build-missing"

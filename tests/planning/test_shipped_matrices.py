@@ -25,7 +25,7 @@ def test_local_runs_on_a_laptop(local: Plan) -> None:
     """Every case can run on two cores without a GPU, and the starts stay within the budget of five minutes."""
     assert {case.status for case in local.cases} == {None}
     starts = [step for job in local.jobs for step in job.schedule()]
-    assert len(starts) <= 60
+    assert len(starts) <= 120
     assert len(local.jobs) == 6
 
 
@@ -39,7 +39,7 @@ def test_local_asks_every_kind_of_question(local: Plan) -> None:
 def test_local_compares_outputs_inside_the_jobs_of_its_contrasts(local: Plan) -> None:
     """No job has only outputs: they cost no start of their own."""
     assert all(job.workloads for job in local.jobs)
-    assert sum(job.outputs is not None for job in local.jobs) == 2
+    assert sum(job.outputs is not None for job in local.jobs) == 1
 
 
 def test_the_repack_contrast_says_what_it_brings_along(local: Plan) -> None:
