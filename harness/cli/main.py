@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -35,7 +37,7 @@ def entry(arguments: list[str] | None = None) -> None:
     try:
         code: Any = cli.main(args=arguments, prog_name="moe-harness", standalone_mode=False)
     except HarnessError as error:
-        click.echo(f"moe-harness: {error}", err=True)
+        _tell(error, sys.argv[1:] if arguments is None else arguments)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
@@ -44,3 +46,10 @@ def entry(arguments: list[str] | None = None) -> None:
         click.echo("moe-harness: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(error: HarnessError, arguments: list[str]) -> None:
+    """One message; as data too where data was asked for, since whoever reads that does not read the other stream."""
+    click.echo(f"moe-harness: {error}", err=True)
+    if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+        click.echo(json.dumps({"error": error.as_json()}, indent=2))

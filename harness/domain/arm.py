@@ -45,16 +45,3 @@ class Arm:
         settings = {**dict(self.environment), **values}
         shown = [f"{id_part(name)}={id_part(str(settings[name]))}" for name in sorted(self.shown) if name in settings]
         return "+".join([id_part(self.build.name), *shown])
-
-    def factors_differing(self, other: Arm) -> tuple[str, ...]:
-        """What differs between two arms: ``build``, ``model``, ``environment`` and flag names, in that order."""
-        factors = [
-            name
-            for name, mine, theirs in (
-                ("build", self.build, other.build),
-                ("model", self.model, other.model),
-                ("environment", self.environment, other.environment),
-            )
-            if mine != theirs
-        ]
-        return (*factors, *self.flags.differing(other.flags))

@@ -31,11 +31,6 @@ class Samples:
         """The repetitions that are judged."""
         return self.all_ns[self.discarded :]
 
-    @property
-    def kept_tps(self) -> tuple[float, ...]:
-        """Tokens per second of the repetitions that are judged."""
-        return tuple(self.tokens * NS / ns for ns in self.kept_ns)
-
 
 @dataclass(frozen=True, slots=True)
 class Output:

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from filelock import FileLock
 
 from harness import __version__
-from harness.domain.case import Case
 from harness.domain.job import Job
 from harness.domain.verdict import Verdict
 from harness.execution.dispatch import Dispatcher
@@ -101,10 +100,6 @@ class MatrixRun:
             for _ in self._run([self._job_of[case]]):
                 pass
         return self._verdicts[case]
-
-    def case(self, case: str) -> Case:
-        """A begun case."""
-        return self._cases[case].case
 
     def close(self) -> None:
         """End every process and close the journal."""

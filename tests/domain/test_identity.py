@@ -87,12 +87,6 @@ def test_the_label_shows_declared_flags_and_variables_sorted() -> None:
     assert dataclasses.replace(ARM, shown=("rtr", "fa", "A")).label == "ik+a=1+fa=1+rtr=0"
 
 
-def test_factors_are_named() -> None:
-    """What differs between two arms, by its name."""
-    other = dataclasses.replace(ARM, flags=Flags.of({"fa": 0, "ub": 512}), environment=())
-    assert ARM.factors_differing(other) == ("environment", "fa", "rtr", "ub")
-
-
 @given(st.text())
 def test_id_parts_use_the_contracts_alphabet(text: str) -> None:
     """Any text folds into ``[a-z0-9._=+-]`` and is never empty."""
