@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.domain.build import Build, Fork
@@ -12,18 +14,20 @@ from harness.domain.workload import OutputProfile, Workload
 from harness.engines.abilities import beyond
 from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of
 from harness.engines.bench_help import help_flags, identify_fork
+from harness.engines.diagnosis import keeps_silent
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.flags import specs
 from harness.engines.parse import OutputFormat, read_bench
 
 _NAME = "llama-bench"
 _INSIDE = (_NAME, f"bin/{_NAME}", f"build/bin/{_NAME}")
-_LIBRARY_FOLDERS = (".", "../lib", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
+_LIBRARY_FOLDERS = (".", "../lib", "../lib/*", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
 """Where builds of either fork put their shared libraries, seen from the executable."""
 _LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
 _SEARCHED = "LD_LIBRARY_PATH"
 _EVERY_BENCH_HAS = frozenset({"--n-prompt", "-pg"})
 """Options that no other program of the two forks has; any of them will do."""
+_NEEDED = re.compile(rb"(?<=\0)lib(?:llama|ggml)[\w.+-]*\.so(?:\.\d+)*(?=\0)")
 _ELF = b"\x7fELF"
 _SCRIPT = b"#!"
 
@@ -89,10 +93,12 @@ class BenchEngine:
         return (executable, *_libraries(executable))
 
     def opaque(self) -> str:
-        """A script around the program: what it starts is not hashed."""
+        """A script around the program, or a program that takes libraries from elsewhere: they are not hashed."""
         executable = self._executable()
-        is_script = _first_bytes(executable).startswith(_SCRIPT)
-        return f"{executable.name} is a script: what it starts is not hashed" if is_script else ""
+        if _first_bytes(executable).startswith(_SCRIPT):
+            return f"{executable.name} is a script: what it starts is not hashed"
+        elsewhere = sorted(_needed(executable) - _names_beside(executable))
+        return f"{', '.join(elsewhere)} of {executable.name} lies elsewhere: not hashed" if elsewhere else ""
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
@@ -130,6 +136,13 @@ class BenchEngine:
     def read(self, order: Order, ended: Exit) -> Report:
         """Rows, self-description and failure of one process; never raises."""
         return read_bench(order, ended, self._tests(order).printed, self._format())
+
+    def asking_why(self, order: Order, ended: Exit) -> Command | None:
+        """The same once more with its logs. They are off while something is timed, for they take time."""
+        if not keeps_silent(ended):
+            return None
+        command = self.command(replace(order, repetitions=1))
+        return replace(command, argv=(*command.argv, "-v"))
 
     def _tests(self, order: Order) -> Tests:
         return tests_of(self._build.fork, order.workloads)
@@ -185,14 +198,23 @@ def _first_bytes(path: Path) -> bytes:
 
 def _libraries(executable: Path) -> tuple[Path, ...]:
     """Each library file once: the names that are links to it do not count."""
-    found = {
-        path.resolve()
-        for folder in _LIBRARY_FOLDERS
-        for name in _LIBRARY_NAMES
-        for path in executable.parent.glob(f"{folder}/{name}" if folder != "." else name)
-        if path.is_file()
-    }
-    return tuple(sorted(found))
+    return tuple(sorted({path.resolve() for path in _beside(executable)}))
+
+
+def _names_beside(executable: Path) -> set[str]:
+    """All names of the libraries, links included: a program asks for one of them."""
+    return {path.name for path in _beside(executable)}
+
+
+def _beside(executable: Path) -> Iterator[Path]:
+    for folder in _LIBRARY_FOLDERS:
+        for name in _LIBRARY_NAMES:
+            yield from filter(Path.is_file, executable.parent.glob(f"{folder}/{name}" if folder != "." else name))
+
+
+def _needed(executable: Path) -> set[str]:
+    """Libraries of the two forks that a program names: a table of strings inside it holds each by itself."""
+    return {name.decode() for name in _NEEDED.findall(executable.read_bytes())}
 
 
 def _with_libraries(executable: Path, environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,9 @@ _DETAIL_CHARS = 4000
 _SIGNAL_BASE = 128
 _EXIT_NO_LOADER = 127
 _MEMORY = re.compile(
-    r"out of memory|failed to allocate|unable to allocate|cannot allocate memory|std::bad_alloc"
-    r"|failed to (?:create|fit) .*buffer|ErrorOutOfDeviceMemory|not enough (?:memory|space in the)",
+    r"out of memory|insufficient memory|failed to allocate|unable to allocate|cannot allocate memory|std::bad_alloc"
+    r"|failed to (?:create|fit) .*buffer|ErrorOutOfDeviceMemory|not enough (?:memory|space in the)"
+    r"|GGML_ASSERT\(ctx->mem_buffer != NULL\)",
     re.IGNORECASE,
 )
 _MEMORY_WARNING = re.compile(r"pinned memory|falling back|retrying", re.IGNORECASE)
@@ -27,9 +28,13 @@ _TOO_MANY_SHARES = re.compile(r"split_arg\.size\(\) <= llama_max_devices\(\)")
 _NO_FILE = re.compile(r"failed to open.*no such file|no such file or directory.*gguf", re.IGNORECASE)
 _MODEL = re.compile(r"failed to load model.*", re.IGNORECASE)
 _MODEL_WHY = re.compile(
-    r".*(?:error loading model|unknown (?:model )?architecture|invalid magic|tensor '.*' (?:has|data)).*"
+    r".*(?:gguf_init_from_\w+: (?!failed)|error loading model|unknown (?:model )?architecture|invalid magic"
+    r"|tensor '.*' (?:has|data)).*"
+    r"|.*\S.*(?=\n(?:llama_model_load_from_file_impl|llama_load_model_from_file): failed to load model)"
 )
 _CONTEXT = re.compile(r"failed to create context.*", re.IGNORECASE)
+_CONTEXT_WHY = re.compile(r"llama_(?:init_from_model|new_context_with_model): .*")
+_SILENT = ", and the build does not say why"
 _DECODE = re.compile(r"failed to decode.*", re.IGNORECASE)
 _LIBRARY = re.compile(r"error while loading shared libraries: (?P<what>[^:]+):.*")
 _GPU = re.compile(r".*(?:CUDA|ROCm|HIP|Vulkan|SYCL) error.*", re.IGNORECASE)
@@ -55,6 +60,16 @@ def process_failure(ended: Exit) -> Failure | None:
         return _failure(FailureKind.INTERRUPTED, "E-interrupted", f"stopped by {signal_name(number)}", ended)
     found = (reader(ended) for reader in _READERS)
     return next((failure for failure in found if failure), None) or _unexplained(ended, number)
+
+
+def keeps_silent(ended: Exit) -> bool:
+    """Whether a process failed at loading without a reason: both forks drop their logs unless told otherwise.
+
+    Args:
+        ended: How it ended and what it wrote.
+    """
+    failure = process_failure(ended)
+    return failure is not None and failure.message.endswith(_SILENT)
 
 
 def tail(text: str) -> str:
@@ -118,8 +133,18 @@ def _model(ended: Exit) -> Failure | None:
     if _NO_FILE.search(ended.stderr):
         return _failure(FailureKind.INPUT_MISSING, "E-model-missing", f"no such file: {said.group()}", ended)
     why = _MODEL_WHY.search(ended.stderr)
-    reason = why.group().strip() if why else f"{said.group()}, and the build does not say why"
+    reason = why.group().strip() if why else said.group() + _SILENT
     return _failure(FailureKind.REFUSED, "E-model-refused", reason, ended)
+
+
+def _context(ended: Exit) -> Failure | None:
+    """The last of the lines that name the step is the one that gave up."""
+    said = _CONTEXT.search(ended.stderr)
+    if not said:
+        return None
+    why = _CONTEXT_WHY.findall(ended.stderr)
+    reason = f"failed to create context: {why[-1].strip()}" if why else said.group() + _SILENT
+    return _failure(FailureKind.REFUSED, "E-context-refused", reason, ended)
 
 
 def _library(ended: Exit) -> Failure | None:
@@ -142,7 +167,7 @@ _READERS = (
     _argument,
     _library,
     _model,
-    _by_line(_CONTEXT, FailureKind.REFUSED, "E-context-refused"),
+    _context,
     _by_line(_DECODE, FailureKind.CRASH, "E-decode-failed"),
     _by_line(_GPU, FailureKind.CRASH, "E-gpu-error"),
 )

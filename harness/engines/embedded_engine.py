@@ -101,6 +101,10 @@ class EmbeddedEngine:
             failure=first_failure(child_failure(ended, events), problems, order.workloads, kept, ended.stderr),
         )
 
+    def asking_why(self, order: Order, ended: Exit) -> Command | None:  # noqa: ARG002 - the protocol's signature
+        """Nothing to ask: the child always says why."""
+        return None
+
 
 def _shared_libraries(wheel: importlib.metadata.Distribution) -> tuple[Path, ...]:
     paths = {Path(str(wheel.locate_file(file))).resolve() for file in wheel.files or () if ".so" in file.name}

@@ -119,3 +119,7 @@ class Engine(Protocol):
     def read(self, order: Order, ended: Exit) -> Report:
         """Make sense of what the process wrote. Never raises: what cannot be read is a failure in the report."""
         ...
+
+    def asking_why(self, order: Order, ended: Exit) -> Command | None:
+        """The command that fails again and says why, where the engine kept that to itself; nothing of it is timed."""
+        ...

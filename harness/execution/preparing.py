@@ -25,11 +25,13 @@ class Prepared:
         engine: Its engine.
         order: What a process of it is asked when all workloads are wanted and no outputs.
         content_key: Hash of the bytes and flags that really run.
+        opaque: Why the hashed bytes do not tell what runs; empty if they do.
     """
 
     engine: Engine
     order: Order
     content_key: str
+    opaque: str
 
 
 def prepare(job: Job) -> tuple[Prepared, ...]:
@@ -66,11 +68,12 @@ def _prepare_arm(job: Job, arm: Arm) -> Prepared:
         threads=threads_for(arm),
     )
     bytes_run = sorted(file_sha256(path) for path in files)
-    if engine.opaque():
-        # What a script starts is not known, so it is never equal to what it started another time.
+    opaque = engine.opaque()
+    if opaque:
+        # What runs is not known, so it is never equal to what ran another time.
         bytes_run.append(uuid.uuid4().hex)
     key = digest([file_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
-    return Prepared(engine, order, key)
+    return Prepared(engine, order, key, opaque)
 
 
 def _check_contrast(arms: Sequence[Prepared]) -> None:

@@ -21,7 +21,7 @@ from harness.domain.measurement import Conditions, ProcessRun, Samples, Step
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import StoppingRule
 from harness.domain.workload import Workload
-from harness.engines.engine import Exit, Order, Report
+from harness.engines.engine import Command, Engine, Exit, Order, Report
 from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
 from harness.execution.hostlock import measurement_lock
 from harness.execution.node import probe_node, reserved_cores
@@ -29,6 +29,8 @@ from harness.execution.preparing import Prepared, prepare
 from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
 
 _SECONDS_PER_NS = 1e-9
+_REASONS = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.REFUSED, FailureKind.INPUT_MISSING})
+"""What a load that failed can turn out to be. Anything else is another failure, not the reason of this one."""
 _LOCK_WAIT_S = 3600.0
 _LOCK_SLICE_S = 1.0
 
@@ -158,12 +160,20 @@ class _Schedule:
         if refusal:
             failure = Failure(FailureKind.UNSUPPORTED, refusal, "E-unsupported")
             return ProcessRun(step, prepared.content_key, (), (), 0.0, None, 0, conditions, {}, failure)
-        result = self._supervise(prepared, order, conditions)
-        ended = Exit(result.exit_code, result.signal, result.timed_out, result.stdout, result.stderr)
-        return self._process_run(step, prepared, prepared.engine.read(order, ended), result, conditions)
+        result = self._supervise(prepared.engine.command(order), order, conditions)
+        report = prepared.engine.read(order, _exit_of(result))
+        report = self._with_reason(prepared.engine, order, conditions, report, _exit_of(result))
+        return self._process_run(step, prepared, report, result, conditions)
 
-    def _supervise(self, prepared: Prepared, order: Order, conditions: Conditions) -> ProcessResult:
-        command = prepared.engine.command(order)
+    def _with_reason(self, engine: Engine, order: Order, conditions: Conditions, report: Report, ended: Exit) -> Report:
+        """The report with the reason of its failure, where the engine says it only when asked: it fails again."""
+        command = engine.asking_why(order, ended) if report.failure else None
+        if command is None or self._should_stop():
+            return report
+        told = engine.read(order, _exit_of(self._supervise(command, order, conditions))).failure
+        return replace(report, failure=told) if told and told.kind in _REASONS else report
+
+    def _supervise(self, command: Command, order: Order, conditions: Conditions) -> ProcessResult:
         spec = ProcessSpec(
             argv=command.argv,
             env=clean_environment({**dict(order.arm.environment), **command.environment}),
@@ -186,9 +196,13 @@ class _Schedule:
             load_s=report.load_s,
             max_rss_bytes=result.max_rss_bytes,
             conditions=conditions,
-            engine=report.engine,
+            engine={**report.engine, **({"opaque": prepared.opaque} if prepared.opaque else {})},
             failure=_ended_by_us(result) or report.failure,
         )
+
+
+def _exit_of(result: ProcessResult) -> Exit:
+    return Exit(result.exit_code, result.signal, result.timed_out, result.stdout, result.stderr)
 
 
 def _ended_by_us(result: ProcessResult) -> Failure | None:
