@@ -55,7 +55,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
             yet has the value that its absence amounts to.
 
     Returns:
-        The flags; ``mmap`` is 0 where a declared flag switches it off.
+        The flags; ``mmap`` is 0 where a declared flag switches it off, and ``ub`` not above a declared ``b``.
 
     Raises:
         BadInput: ``E-unknown-flag`` for a name no fork knows, ``E-bad-flag-value``, ``E-contradictory-flags``.
@@ -69,6 +69,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
         _require_sayable(table[name], value, build)
     values = {name: _settled(spec, given.get(name), build, options) for name, spec in table.items()}
     values.update(_mmap_switched_off(values, given))
+    values["ub"] = _physical_batch(values, given)
     return Flags.of(values)
 
 
@@ -179,6 +180,18 @@ def _mmap_switched_off(values: Mapping[str, FlagValue], given: Mapping[str, Flag
             hint="declare mmap=0, or leave it out",
         )
     return {"mmap": 0}
+
+
+def _physical_batch(values: Mapping[str, FlagValue], given: Mapping[str, FlagValue]) -> FlagValue:
+    """``ub`` as it will really be: both forks lower it to ``b`` without a word, and echo what was asked.
+
+    Raises:
+        Unsupported: Where they would lower a declared one.
+    """
+    batch, physical = int(values["b"]), int(values["ub"])
+    if physical > batch and "ub" in given:
+        raise Unsupported(f"ub={physical} with b={batch} would run as ub={batch}: declare b={physical} too")
+    return min(batch, physical)
 
 
 def embedded_request_flags(flags: Flags) -> dict[str, FlagValue]:

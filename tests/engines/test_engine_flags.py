@@ -192,6 +192,15 @@ def test_a_flag_that_this_build_does_not_know_yet_is_unsupported_unless_it_says_
     assert complete(IK, {}).get("fmoe") == 1
 
 
+@pytest.mark.parametrize("build", BUILDS)
+def test_a_physical_batch_above_the_logical_one_is_not_measured_under_a_wrong_name(build: Build) -> None:
+    """Both forks run it as the logical one and echo what was asked: seen with ub=64 and b=32."""
+    with pytest.raises(Unsupported, match="ub=4096 with b=2048 would run as ub=2048: declare b=4096 too"):
+        complete(build, {"ub": 4096})
+    assert complete(build, {"ub": 4096, "b": 4096}).get("ub") == 4096
+    assert complete(build, {"b": 256}).get("ub") == 256
+
+
 def test_the_embedded_request_has_no_threads_and_no_word_for_none() -> None:
     flags = embedded_request_flags(complete(wheel_build(Fork.IK_LLAMA_CPP), {}))
     assert "t" not in flags
