@@ -6,17 +6,20 @@ item needs it.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.domain.errors import HarnessError
+from harness.domain.errors import BadInput, HarnessError
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
+from harness.reporting.clean import clean
 from harness.reporting.projections import notes, write_projections
 from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
@@ -30,6 +33,8 @@ _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
 _VERDICT = pytest.StashKey[Verdict]()
+_TROUBLE = pytest.StashKey[list[str]]()
+"""What ended the run or kept its reports from being made."""
 _SKIPPED = (Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED)
 
 
@@ -50,8 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         config.stash[_SESSION] = MatrixSession(options, worker=bool(inputs))
     except HarnessError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise _usage_error(error) from error
+    config.stash[_TROUBLE] = []
     _add_module(config)
+
+
+def _usage_error(error: HarnessError) -> pytest.UsageError:
+    return pytest.UsageError(clean(str(error)))
 
 
 def _add_module(config: pytest.Config) -> None:
@@ -82,13 +92,23 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     items = {_case_of(item): item for item in session.items if _is_case(item)}
     if not items:
         return None
-    run = matrix.begin(items.keys())
-    if matrix.worker:
-        return None
-    _run_other_items(session, items)
-    with _live_line(session.config, len(items), run.process_starts) as live:
-        _run_cases(session, run, items, live)
+    try:
+        run = matrix.begin(items.keys())
+        if matrix.worker:
+            return None
+        _run_other_items(session, items)
+        with _live_line(session.config, len(items), run.process_starts) as live:
+            _run_cases(session, run, items, live)
+    except BadInput as error:
+        raise _usage_error(error) from error
+    except HarnessError as error:
+        _note_trouble(session.config, error)
     return True
+
+
+def _note_trouble(config: pytest.Config, error: HarnessError) -> None:
+    """The run can't go on, or its reports can't be made: the session ends by itself, and shows what there is."""
+    config.stash[_TROUBLE].append(clean(str(error)))
 
 
 def _is_case(item: pytest.Item) -> bool:
@@ -122,6 +142,8 @@ def _run_item(session: pytest.Session, item: pytest.Item, following: pytest.Item
 
 
 def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
+    if not config.pluginmanager.has_plugin("terminalreporter"):
+        return LiveLine(sys.stdout, cases=cases, processes=processes, enabled=False)
     watched = not in_ci() and config.option.verbose >= 0 and not config.option.usepdb
     stream = config.get_terminal_writer()._file  # noqa: SLF001 - no public way
     return LiveLine(stream, cases=cases, processes=processes, enabled=watched)
@@ -130,7 +152,10 @@ def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
 @pytest.fixture
 def verdict(request: pytest.FixtureRequest, moe_case: str) -> Verdict:
     """The verdict on the case. Infrastructure trouble errs here, what is undecided or impossible is skipped here."""
-    found = request.config.stash[_SESSION].verdict(moe_case)
+    try:
+        found = request.config.stash[_SESSION].verdict(moe_case)
+    except HarnessError as error:
+        pytest.fail(clean(str(error)), pytrace=False)
     request.node.stash[_VERDICT] = found
     request.node.user_properties.extend([("moe_case", found.case), ("moe_status", str(found.status))])
     if found.status is Status.ERROR:
@@ -165,9 +190,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     matrix = session.config.stash.get(_SESSION, None)
     if matrix is None:
         return
-    matrix.close()
-    if matrix.has_results:
-        write_projections(matrix.finish(), matrix.reports)
+    try:
+        matrix.close()
+        if matrix.has_results:
+            write_projections(matrix.finish(), matrix.reports)
+    except HarnessError as error:
+        _note_trouble(session.config, error)
+    if session.config.stash[_TROUBLE]:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -175,7 +205,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     matrix = config.stash.get(_SESSION, None)
     if matrix is None or not matrix.has_results:
         return
-    state = read_journal(matrix.journal)
+    for trouble in config.stash[_TROUBLE]:
+        terminalreporter.write_line(f"ERROR: {trouble}", red=True)
+    try:
+        state = read_journal(matrix.journal)
+    except HarnessError as error:
+        terminalreporter.write_line(f"ERROR: {clean(str(error))}", red=True)
+        return
     width = max(_TABLE_WIDTH, terminalreporter._tw.fullwidth)  # noqa: SLF001 - no public way
     terminalreporter.section(f"matrix {state.name}")
     terminalreporter.write(summary_text(state.final_verdicts(), notes(state), width))
@@ -186,7 +222,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Whatever happened, leave no process behind."""
     matrix = config.stash.get(_SESSION, None)
     if matrix is not None:
-        matrix.close()
+        with suppress(HarnessError):  # said already
+            matrix.close()
+        matrix.leave()
 
 
 # ---- xdist -----------------------------------------------------------------------------------------------------------
@@ -205,7 +243,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
         try:
             config.stash[_ADDRESS] = matrix.share_executor()
         except HarnessError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise _usage_error(error) from error
 
 
 _ADDRESS = pytest.StashKey[str]()

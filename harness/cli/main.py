@@ -16,6 +16,7 @@ from harness.cli.plan import plan
 from harness.cli.report import report
 from harness.cli.run import run
 from harness.domain.errors import EXIT_INTERRUPTED, HarnessError
+from harness.reporting.clean import clean
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -50,6 +51,6 @@ def entry(arguments: list[str] | None = None) -> None:
 
 def _tell(error: HarnessError, arguments: list[str]) -> None:
     """One message; as data too where data was asked for, since whoever reads that does not read the other stream."""
-    click.echo(f"moe-harness: {error}", err=True)
+    click.echo(f"moe-harness: {clean(str(error))}", err=True)
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
         click.echo(json.dumps({"error": error.as_json()}, indent=2))

@@ -146,7 +146,8 @@ def _declared_cores(text: str, mask: list[int]) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         if match is None:
             raise BadInput("E-cores", f"expected cores such as 0-3,8, got {text!r}", where="MOE_CORES")
-        cores.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+        low, high = int(match[1]), int(match[2] or match[1])
+        cores.update(range(low, min(high, mask[-1] + 1) + 1))  # one core too many is enough to be refused
     if not cores or cores - set(mask):
         raise BadInput(
             "E-cores",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +31,9 @@ from harness.reporting.codec import encode, encode_case
 SCHEMA = 1
 JOURNAL_NAME = "journal.jsonl"
 
-_USER_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
+_USER_ERRNOS = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class JournalWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _trouble(error, self.path) from error
+            raise write_trouble(error, self.path) from error
         self._torn = self._ends_torn()
 
     def __enter__(self) -> Self:
@@ -111,9 +114,10 @@ class JournalWriter:
                 return
             descriptor, self._descriptor = self._descriptor, -1
         try:
+            self._put_back(descriptor)
             os.fsync(descriptor)
         except OSError as error:
-            raise _trouble(error, self.path) from error
+            raise write_trouble(error, self.path) from error
         finally:
             os.close(descriptor)
 
@@ -179,19 +183,31 @@ class JournalWriter:
                 self._torn = True
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
-            raise _trouble(error, self.path) from error
+            raise write_trouble(error, self.path) from error
         self._torn = False
+
+    def _put_back(self, descriptor: int) -> None:
+        """Write the journal once more where it was deleted during the run: while it is open nothing is lost."""
+        if self.path.exists():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(descriptor, "rb", closefd=False) as kept, self.path.open("xb") as file:
+            kept.seek(0)
+            shutil.copyfileobj(kept, file)
 
     def _ends_torn(self) -> bool:
         size = os.fstat(self._descriptor).st_size
         return size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
 
 
-def _trouble(error: OSError, path: Path) -> BadInput | Infrastructure:
+def write_trouble(error: OSError, path: Path) -> BadInput | Infrastructure:
+    """The error for a journal that the operating system does not let us write."""
     what = error.strerror or str(error)
     if error.errno in _USER_ERRNOS:
         message = f"the journal cannot be written: {what}"
-        return BadInput("E-journal-unwritable", message, hint="choose another --out", where=f"{path}")
+        return BadInput(
+            "E-journal-unwritable", message, hint="choose another folder with --moe-reports", where=f"{path}"
+        )
     return Infrastructure(
         "E-journal-write",
         f"the journal could not be written: {what}",

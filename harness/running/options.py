@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from harness.domain.errors import BadInput
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.executors import MakeExecutor, executor_factory
 from harness.execution.inspecting import known_options
@@ -15,9 +18,10 @@ from harness.planning.arms import builds_of
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
-from harness.reporting.journal import JOURNAL_NAME
+from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
 
 DEFAULT_REPORTS = "moe-reports"
+_LOCK_NAME = "run.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,38 @@ def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool
     return make_plan(matrix, select, (probe_node(),), known_options(builds_of(matrix).values()))
 
 
-def set_old_journal_aside(reports: Path) -> None:
-    """Keep an earlier run's journal under the time of its last line: two runs never share one file."""
-    old = reports / JOURNAL_NAME
+def claim_reports(reports: Path) -> FileLock:
+    """Take the folder of reports for one run: two at once would write into one journal.
+
+    An earlier run's journal is kept under the time of its last line.
+
+    Args:
+        reports: The folder; made if it is not there.
+
+    Returns:
+        The lock. It goes with its process, however that ends.
+
+    Raises:
+        BadInput: ``E-reports-busy``, or ``E-journal-unwritable``.
+        Infrastructure: If the disk does not let it.
+    """
+    lock = FileLock(reports / _LOCK_NAME)
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+        _set_old_journal_aside(reports / JOURNAL_NAME)
+        JournalWriter(reports).close()
+    except Timeout:
+        hint = "wait for its end, or choose another folder with --moe-reports"
+        raise BadInput(
+            "E-reports-busy", "another run reports into this folder", hint=hint, where=f"{reports}"
+        ) from None
+    except OSError as error:
+        raise write_trouble(error, reports / JOURNAL_NAME) from error
+    return lock
+
+
+def _set_old_journal_aside(old: Path) -> None:
     if old.is_file() and old.stat().st_size:
         ended = datetime.fromtimestamp(old.stat().st_mtime, UTC)
-        old.replace(reports / f"journal-{ended:%Y%m%dT%H%M%S%f}.jsonl")
+        old.replace(old.with_name(f"{old.stem}-{ended:%Y%m%dT%H%M%S%f}{old.suffix}"))

@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+from filelock import FileLock
+
 from harness.domain.verdict import Verdict
 from harness.execution.executor import Executor
 from harness.planning.plan import Plan
@@ -13,7 +15,7 @@ from harness.reporting.journal import JOURNAL_NAME, JournalWriter
 from harness.reporting.replay import read_journal
 from harness.reporting.state import JournalState
 from harness.running.matrix_run import MatrixRun
-from harness.running.options import RunOptions, set_old_journal_aside
+from harness.running.options import RunOptions, claim_reports
 
 
 class MatrixSession:
@@ -31,6 +33,7 @@ class MatrixSession:
         self._make_executor = options.executor_factory()
         self._run: MatrixRun | None = None
         self._shared: Executor | None = None
+        self._claim: FileLock | None = None
         self._began = False
 
     @property
@@ -58,7 +61,7 @@ class MatrixSession:
         Returns:
             The address for them; empty where there is nothing to join.
         """
-        set_old_journal_aside(self.reports)
+        self._claim = claim_reports(self.reports)
         self._began = True
         if self.options.executor != "ray" or self.options.ray_address or not self.plan.jobs:
             return self.options.ray_address
@@ -69,7 +72,7 @@ class MatrixSession:
     def begin(self, selected: Collection[str]) -> MatrixRun:
         """Begin to run the selected cases in this process."""
         if not self.worker:
-            set_old_journal_aside(self.reports)
+            self._claim = claim_reports(self.reports)
         self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports)
         self._run.begin(selected, keep_jobs=self.worker)
         self._began = True
@@ -89,6 +92,12 @@ class MatrixSession:
         if self._shared is not None:
             self._shared.close()
             self._shared = None
+
+    def leave(self) -> None:
+        """Let another run have the folder of the reports."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def finish(self) -> JournalState:
         """Say in the journal that the run came to its end, if every planned case has its verdict.
