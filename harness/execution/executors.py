@@ -37,11 +37,16 @@ def executor_factory(name: str, rule: StoppingRule, ray_address: str = "") -> Ma
     return partial(LocalExecutor, rule) if name == "local" else partial(_ray_executor, rule, ray_address)
 
 
+_EMBEDDED = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""An embedded cluster has no business beyond loopback, and this is the only switch that Ray has for it."""
+
+_JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "2", "RAY_py_gcs_connect_timeout_s": "5"}
+"""An address that is not a cluster's is known after seconds; by Ray's defaults it would take over five minutes."""
+
+
 def _ray_executor(rule: StoppingRule, ray_address: str) -> Executor:
-    if not ray_address:
-        # An embedded cluster has no business beyond loopback. This is the only switch that Ray has for it, and it is
-        # read when Ray is imported.
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    for name, value in (_JOINING if ray_address else _EMBEDDED).items():
+        os.environ.setdefault(name, value)  # before Ray is imported: it reads them then
     # Importing Ray takes most of a second: only a run that has jobs for it pays.
     module = importlib.import_module("harness.execution.ray_executor")
     executor: Executor = module.RayExecutor(rule, ray_address)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from harness.domain.errors import Infrastructure
+from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.node import GIB, NodeClass, NodeFacts
@@ -47,6 +48,8 @@ _QUIET_START = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
+_CONNECT_S = 5.0
+_MAX_PORT = 65535
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
 
@@ -138,6 +141,8 @@ class RayExecutor:
         """
         if ray.is_initialized():
             return
+        if self._address:
+            _require_listener(self._address)
         self._owns_ray = True
         try:
             self._init()
@@ -267,6 +272,32 @@ class RayExecutor:
 
     def _offers(self) -> list[dict[str, float]]:
         return [dict(node["Resources"]) for node in _live_nodes()]
+
+
+def _require_listener(address: str) -> None:
+    """Refuse an address where nobody listens: Ray would go on trying.
+
+    Raises:
+        BadInput: If it is not ``HOST:PORT``.
+        Infrastructure: If nothing answers there.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise BadInput(
+            "E-ray-address",
+            f"'{address}' is not an address of the form HOST:PORT",
+            hint="the head node says it when it starts, e.g. 10.0.0.7:6379",
+            where="--ray-address",
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+    except OSError as error:
+        raise Infrastructure(
+            "E-ray-unreachable",
+            f"nothing answers at {address}: {error.strerror or error}",
+            hint="check that the cluster is up and that no firewall is between; --moe-executor=local needs none",
+            where="--ray-address",
+        ) from error
 
 
 def _live_nodes() -> list[dict[str, Any]]:

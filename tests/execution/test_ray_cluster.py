@@ -1,0 +1,111 @@
+"""A real cluster of several raylets: jobs go where they fit, and survive the loss of a node."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from job_support import job_of, processes_below, standin_arm, wheel_arm
+
+from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.failure import FailureKind
+from harness.domain.node import NodeClass
+from harness.domain.stopping import RunWholeSchedule
+from harness.execution.dispatch import Dispatcher
+from harness.execution.events import Ended, Finished, JobEvent, ProcessDone
+from harness.execution.executors import executor_factory
+
+BIG = NodeClass("big", min_ram_gib=2)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[object]:
+    """A head without a slot, and two nodes with one each, of which one has the memory for the class ``big``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_worker_oom_score_adjustment", "0")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        from ray.cluster_utils import Cluster  # noqa: PLC0415 - reads the variables above when it is imported
+
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        made.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 1})
+        made.big = made.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 2})
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def dispatcher(cluster: object) -> Iterator[Dispatcher]:
+    """A driver that has joined the cluster."""
+    address = cluster.address  # type: ignore[attr-defined]
+    made = Dispatcher(executor_factory("ray", RunWholeSchedule(), address))
+    yield made
+    made.close()
+
+
+def finished(events: list[JobEvent]) -> list[Finished]:
+    return [event for event in events if isinstance(event, Finished)]
+
+
+def test_two_nodes_take_two_jobs_and_each_ends_once(dispatcher: Dispatcher, tiny_model: Path) -> None:
+    """Real wheels on both nodes; one host, so the host lock keeps their engines apart."""
+    jobs = [job_of(wheel_arm(tiny_model, fa=fa)) for fa in (0, 1)]
+    dispatcher.add(jobs)
+    events = [event for event in dispatcher.events() if event is not None]
+    assert sorted(event.job for event in events if isinstance(event, Ended)) == sorted(job.id for job in jobs)
+    assert [event.failure for event in finished(events)] == [None, None]
+    assert all(event.run.failure is None for event in events if isinstance(event, ProcessDone))
+
+
+def test_a_lost_node_costs_a_try_and_not_the_job(
+    cluster: object, dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path
+) -> None:
+    """The node dies under a running engine: the job is tried again on the next one that fits, and nothing is left."""
+    folder = tmp_path / "engine"
+    job = replace(job_of(standin_arm(folder, tiny_model, "hang")), node_class=BIG)
+    dispatcher.add([job])
+    events: list[JobEvent] = []
+    lost = False
+    for event in dispatcher.events():
+        if event is not None:
+            events.append(event)
+        if not lost and (folder / "hanging.pid").exists():
+            (folder / "standin.json").write_text(json.dumps({"do": "rows"}))
+            cluster.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 2})  # type: ignore[attr-defined]
+            cluster.remove_node(cluster.big, allow_graceful=False)  # type: ignore[attr-defined]
+            lost = True
+    assert [(event.attempt, event.failure and event.failure.kind) for event in finished(events)] == [
+        (1, FailureKind.NODE_LOST),
+        (2, None),
+    ]
+    deadline = time.monotonic() + 10
+    while processes_below(folder):
+        assert time.monotonic() < deadline, "an engine outlived its node"
+        time.sleep(0.1)
+
+
+def test_what_no_live_node_can_take_is_said_at_once(dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path) -> None:
+    """With the nearest offer; Ray alone would wait for ever."""
+    job = replace(job_of(standin_arm(tmp_path / "x", tiny_model, "rows")), node_class=NodeClass("huge", min_ram_gib=3))
+    dispatcher.add([job])
+    (end,) = finished([event for event in dispatcher.events() if event is not None])
+    assert end.failure is not None
+    assert end.failure.slug == "E-no-node"
+    assert "needs ram_gib >= 3, the most that any of" in end.failure.message
+
+
+def test_an_address_where_nobody_listens_is_one_clear_error() -> None:
+    """Said at once: Ray alone goes on trying for minutes."""
+    with pytest.raises(Infrastructure, match=r"E-ray-unreachable: --ray-address: nothing answers at 127.0.0.1:1"):
+        executor_factory("ray", RunWholeSchedule(), "127.0.0.1:1")().start()
+
+
+@pytest.mark.parametrize("address", ["nonsense", "host:", "host:99999", ":6379", "ray://"])
+def test_what_is_no_address_is_bad_input(address: str) -> None:
+    """The form is said."""
+    with pytest.raises(BadInput, match="HOST:PORT"):
+        executor_factory("ray", RunWholeSchedule(), address)().start()
