@@ -38,7 +38,9 @@ def informed_engine(build: Build, environment: Mapping[str, str] | None = None) 
 
 
 def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None = None) -> dict[str, frozenset[str]]:
-    """Options that builds list, by build; those that are not on this machine are left out: nothing is known of them.
+    """Options that builds list, by build.
+
+    Those that are not on this machine, or not what they are declared as, are left out: nothing is known of them.
 
     Args:
         builds: The builds.
@@ -48,6 +50,7 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
     for build in builds:
         try:
             engine = informed_engine(build, environment)
+            engine.locate()
         except BadInput:
             continue
         if isinstance(engine, BenchEngine) and engine.options:

@@ -50,5 +50,10 @@ def test_a_build_is_asked_again_once_a_library_of_it_has_changed(tmp_path: Path)
     assert (tmp_path / "llama-bench").stat().st_mtime_ns == before
 
 
+def test_a_build_of_the_other_fork_is_left_out(tmp_path: Path) -> None:
+    """What it lacks would be told of it as unsupported, where the whole build is wrong."""
+    assert known_options([build_at(tmp_path, HELP + "echo '  -fmoe <0|1>'\n")]) == {}
+
+
 def test_a_build_that_is_not_here_is_left_out(tmp_path: Path) -> None:
     assert known_options([Build("b", Fork.LLAMA_CPP, path=str(tmp_path / "none"))]) == {}
