@@ -47,9 +47,10 @@ def run(  # noqa: PLR0917 - click passes by name
     Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 undecided or infrastructure, 130 Ctrl-C.
     """
     matrix, rest = _split(arguments)
-    ours = ["-m", "moe", "--moe-executor", executor, "--moe-reports", str(reports.absolute())]
-    ours += ["--matrix", matrix] if matrix else []
-    ours += ["--ray-address", ray_address] if ray_address else []
+    # With a "=", for pytest takes a path that stands alone for one of its own and looks for its settings there.
+    ours = ["-m", "moe", f"--moe-executor={executor}", f"--moe-reports={reports.absolute()}"]
+    ours += [f"--matrix={matrix}"] if matrix else []
+    ours += [f"--ray-address={ray_address}"] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]
     before = _mark(reports)
     code = pytest.main(["-W", _NOT_REWRITTEN, *ours, *rest])
