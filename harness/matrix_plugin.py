@@ -152,10 +152,9 @@ def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
 @pytest.fixture
 def verdict(request: pytest.FixtureRequest, moe_case: str) -> Verdict:
     """The verdict on the case. Infrastructure trouble errs here, what is undecided or impossible is skipped here."""
-    try:
-        found = request.config.stash[_SESSION].verdict(moe_case)
-    except HarnessError as error:
-        pytest.fail(clean(str(error)), pytrace=False)
+    found = _verdict_or_trouble(request.config.stash[_SESSION], moe_case)
+    if isinstance(found, HarnessError):
+        pytest.fail(clean(str(found)), pytrace=False)
     request.node.stash[_VERDICT] = found
     request.node.user_properties.extend([("moe_case", found.case), ("moe_status", str(found.status))])
     if found.status is Status.ERROR:
@@ -165,6 +164,14 @@ def verdict(request: pytest.FixtureRequest, moe_case: str) -> Verdict:
     if found.pitfall is Pitfall.GONE:
         _warn(request.node, found.reason)
     return found
+
+
+def _verdict_or_trouble(matrix: MatrixSession, case: str) -> Verdict | HarnessError:
+    """The error as a value: raised inside an ``except``, pytest would print the whole chain."""
+    try:
+        return matrix.verdict(case)
+    except HarnessError as error:
+        return error
 
 
 def _warn(item: pytest.Item, text: str) -> None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from filelock import FileLock
 
 from harness import __version__
+from harness.domain.errors import HarnessError
 from harness.domain.job import Job
 from harness.domain.verdict import Verdict
 from harness.execution.dispatch import Dispatcher
@@ -57,6 +58,7 @@ class MatrixRun:
         self._job_of: dict[str, str] = {}
         self._waiting: dict[str, Job] = {}
         self._verdicts: dict[str, Verdict] = {}
+        self._broken: HarnessError | None = None
 
     @property
     def process_starts(self) -> int:
@@ -95,10 +97,17 @@ class MatrixRun:
 
         Raises:
             KeyError: If the case was not begun.
+            HarnessError: If jobs can't be run, or the journal can't be written; for every later case too.
         """
         if case not in self._verdicts:
-            for _ in self._run([self._job_of[case]]):
-                pass
+            if self._broken is not None:
+                raise self._broken
+            try:
+                for _ in self._run([self._job_of[case]]):
+                    pass
+            except HarnessError as error:
+                self._broken = error
+                raise
         return self._verdicts[case]
 
     def close(self) -> None:

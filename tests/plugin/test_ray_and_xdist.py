@@ -67,6 +67,15 @@ def test_xdist_with_the_local_executor_measures_one_at_a_time(project: pytest.Py
     assert jobs == sorted(jobs, key=jobs.index), "processes of two jobs were interleaved"
 
 
+def test_workers_that_reach_no_cluster_say_so_for_each_case(project: pytest.Pytester) -> None:
+    result = project.runpytest("-m", "moe", "-n", "1", "--ray-address=127.0.0.1:1")
+    result.assert_outcomes(errors=CASES)
+    shown = result.stdout.str() + result.stderr.str()
+    assert shown.count("E-ray-unreachable: ") >= CASES
+    for word in ("Traceback", "KeyError", "During handling"):
+        assert word not in shown
+
+
 def test_an_embedded_cluster_listens_on_loopback_only(project: pytest.Pytester) -> None:
     """Every listening socket below the driver is bound to 127.0.0.1 or ::1."""
     matrix = project.path / "matrices" / "local.toml"
