@@ -9,6 +9,17 @@ GIB = 1024**3
 ANY_CLASS = "any"
 """The class that every node belongs to: a case of it runs once, on any node."""
 
+ISA_WORDS = frozenset(
+    {
+        *("sse3", "ssse3", "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "bmi2"),
+        *("avx_vnni", "avx_vnni_int8", "avx_ifma"),
+        *("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vbmi", "avx512_vbmi2", "avx512_vnni"),
+        *("avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16"),
+        *("neon", "dotprod", "i8mm", "bf16", "sve", "sve2", "sme", "vsx", "rvv"),
+    }
+)
+"""The instruction sets that ggml has kernels for, as the Linux kernel spells them, or as below."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain.errors import BadInput, HarnessError
-from harness.domain.node import Gpu, NodeFacts
+from harness.domain.node import ISA_WORDS, Gpu, NodeFacts
 from harness.execution.process import ProcessSpec, clean_environment, run_once
 
 _LOG = logging.getLogger(__name__)
@@ -30,16 +30,6 @@ _MIB = 1024**2
 _UNLIMITED = 1 << 60
 """Version 1 of cgroups writes a page-rounded 2^63 for no limit."""
 
-ISA_WORDS = frozenset(
-    {
-        *("sse3", "ssse3", "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "bmi2"),
-        *("avx_vnni", "avx_vnni_int8", "avx_ifma"),
-        *("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vbmi", "avx512_vbmi2", "avx512_vnni"),
-        *("avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16"),
-        *("neon", "dotprod", "i8mm", "bf16", "sve", "sve2", "sme", "vsx", "rvv"),
-    }
-)
-"""The instruction sets that ggml has kernels for, as the Linux kernel spells them, or as below."""
 _RENAMED = {"asimd": "neon", "asimddp": "dotprod", "pni": "sse3"}
 
 

@@ -18,6 +18,7 @@ from harness.planning.source import Place, Source
 
 Places: TypeAlias = dict[tuple[str, str | int], Place]
 
+_MAX_DEPTH = 16
 _PATH_KEYS = {"builds": ("path",), "models": ("path", "card")}
 
 
@@ -69,14 +70,22 @@ def _chain(path: Path) -> Iterator[Path]:
         if not isinstance(base, str):
             raise BadInput("E-matrix-extends", f"expected a file name, found {base!r}", where=f"{shown(file)}: extends")
         below = file.parent / base
-        if not below.is_file():
+        if not is_file(below):
             raise BadInput("E-matrix-extends", f"there is no file {base!r}", where=f"{shown(file)}: extends")
         file = below
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; what can't be a path (too long, a null character) is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput("E-matrix-missing", "there is no such file", where=shown(path)) from None
     except (OSError, UnicodeDecodeError) as failure:
@@ -84,6 +93,22 @@ def _read(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as failure:
         hint = "TOML texts need quotes; booleans are true and false"
         raise BadInput("E-matrix-syntax", f"not TOML: {failure}", hint=hint, where=shown(path)) from failure
+    except (RecursionError, ValueError) as failure:  # the parser's limits: nesting, digits
+        raise BadInput("E-matrix-syntax", f"not a matrix: {failure}", where=shown(path)) from failure
+    if _depth(data) > _MAX_DEPTH:
+        raise BadInput("E-matrix-syntax", f"not a matrix: tables in tables, {_MAX_DEPTH} deep", where=shown(path))
+    return data
+
+
+def _depth(data: dict[str, Any]) -> int:
+    """How deep tables and lists lie in one another, not counted further than it matters."""
+    depth = 0
+    level: list[Any] = [data]
+    while level and depth <= _MAX_DEPTH:
+        depth += 1
+        inside = [value for held in level for value in (held.values() if isinstance(held, dict) else held)]
+        level = [value for value in inside if isinstance(value, dict | list)]
+    return depth
 
 
 def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
@@ -94,7 +119,14 @@ def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
             for key in keys:
                 value = entry.get(key) if isinstance(entry, dict) else None
                 if isinstance(value, str) and _is_path(key, value):
-                    entry[key] = os.path.normpath(folder.absolute() / Path(value).expanduser())
+                    entry[key] = os.path.normpath(folder.absolute() / _home_expanded(value))
+
+
+def _home_expanded(value: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:  # no such user, or no home: then it is a folder that begins with ~
+        return Path(value)
 
 
 def _is_path(key: str, value: str) -> bool:

@@ -61,6 +61,10 @@ class _Expansion:
             self._problems.append(Problem("E-no-arm", self._matrix.source.at("exclude"), message))
         found = [*self._singles(), *self._contrasts(), *self._outputs(), *self._memory()]
         found = _say_where_outputs_are_not_compared(found)
+        if not found and not self._problems:
+            message = "the matrix asks nothing: it has no workload and no check"
+            hint = "add a [[workloads]] with pp or tg"
+            self._problems.append(Problem("E-no-workload", self._matrix.source.at("workloads"), message, hint))
         self._refuse_duplicates(found)
         self._refuse_two_output_checks(found)
         if self._problems:

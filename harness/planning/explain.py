@@ -29,6 +29,8 @@ _CHECKS: Mapping[str, type[BaseModel]] = {
     "outputs": schema.OutputsEntry,
     "memory": schema.MemoryEntry,
 }
+_WORDS = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
+"""The validator speaks of Python, users write TOML."""
 _PREFIX = "Input should be "
 _LONGEST = 60
 _NAME_RULE = "letters and digits, with single '.', '_' or '-' between them"
@@ -46,7 +48,7 @@ def _problem(error: dict[str, Any], source: Source) -> Problem:
     where = source.at(*_without_tag(location)) if location else source.file
     if error["type"] == "extra_forbidden":
         hint = did_you_mean(str(location[-1]), _known_keys(location[:-1]))
-        return Problem(INVALID, where, f"unknown key '{location[-1]}'", hint)
+        return Problem(INVALID, where, f"unknown key {_shown(location[-1])}", hint)
     if error["type"] == "missing":
         return Problem(INVALID, where, "the key is missing")
     if error["type"] == "value_error":
@@ -66,7 +68,10 @@ def _type_message(error: dict[str, Any]) -> str:
         return f"expected {_NAME_RULE}, found {_shown(error['input'])}"
     message: str = error["msg"]
     if message.startswith(_PREFIX):
-        return f"expected {message.removeprefix(_PREFIX)}, found {_shown(error['input'])}"
+        wanted = message.removeprefix(_PREFIX).split(" or instance of ")[0]
+        return f"expected {_WORDS.get(wanted, wanted)}, found {_shown(error['input'])}"
+    if error["type"] in ("too_short", "string_too_short"):
+        return "is empty"
     return message
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
-from harness.planning.document import Document, read_document, shown
+from harness.planning.document import Document, is_file, read_document, shown
 from harness.planning.explain import schema_problems
 from harness.planning.problems import report
 from harness.planning.references import reference_problems
@@ -61,12 +61,12 @@ def find_matrix(name_or_path: str | Path | None = None) -> Path:
     """
     wanted = str(name_or_path) if name_or_path is not None else DEFAULT_NAME
     path = Path(wanted)
-    if path.is_file():
+    if is_file(path):
         return path
     if _is_bare(wanted):
         for folder in matrix_folders():
             found = folder / f"{wanted}{_SUFFIX}"
-            if found.is_file():
+            if is_file(found):
                 return found
     raise _missing(path)
 
@@ -82,7 +82,7 @@ def _is_bare(wanted: str) -> bool:
 
 
 def _existing(path: Path) -> Path:
-    if path.is_file():
+    if is_file(path):
         return path
     raise _missing(path)
 
@@ -95,7 +95,10 @@ def _missing(path: Path) -> BadInput:
 
 
 def _names_in(folders: Sequence[Path]) -> set[str]:
-    return {file.stem for folder in folders if folder.is_dir() for file in folder.glob(f"*{_SUFFIX}")}
+    try:
+        return {file.stem for folder in folders if folder.is_dir() for file in folder.glob(f"*{_SUFFIX}")}
+    except (OSError, ValueError):  # a name that no folder can have
+        return set()
 
 
 def _without_faulty_keys(document: Document, invalid: ValidationError) -> Matrix | None:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
 from harness.domain.errors import BadInput
-from harness.domain.node import ANY_CLASS
+from harness.domain.node import ANY_CLASS, ISA_WORDS
 from harness.domain.suggest import did_you_mean
 from harness.domain.workload import Workload
 from harness.engines.flags import complete, known_flags
+from harness.engines.registry import engine_for
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
 from harness.planning.problems import INVALID, Problem
@@ -61,7 +62,9 @@ class _References:
         }
 
     def problems(self) -> Iterator[Problem]:
+        yield from self._builds()
         yield from self._models()
+        yield from self._node_classes()
         yield from self._flags(self._matrix.flags, "flags")
         for section in ("when", "include", "exclude"):
             for index, entry in enumerate(getattr(self._matrix, section)):
@@ -78,6 +81,24 @@ class _References:
             yield from self._where(workload.where, "workloads", index, "where")
         yield from self._checks()
         yield from self._taken_twice()
+
+    def _builds(self) -> Iterator[Problem]:
+        """A wheel must be one that an engine knows, and of the fork; whether it is installed is the node's business."""
+        for name, entry in self._matrix.builds.items():
+            try:
+                engine_for(Build(name, Fork(entry.fork), entry.wheel, entry.path))
+            except BadInput as bad:
+                yield Problem(bad.slug, self._at("builds", name, "wheel"), bad.message, bad.hint)
+
+    def _node_classes(self) -> Iterator[Problem]:
+        """A misspelt instruction set would make its cases not applicable for ever, and nobody would notice."""
+        for name, entry in self._matrix.node_classes.items():
+            for word in entry.isa:
+                if word not in ISA_WORDS:
+                    message = f"unknown instruction set '{word}'"
+                    yield Problem(
+                        INVALID, self._at("node_classes", name, "isa"), message, did_you_mean(word, ISA_WORDS)
+                    )
 
     def _models(self) -> Iterator[Problem]:
         cards = packaged_cards()

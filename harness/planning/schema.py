@@ -6,9 +6,12 @@ What the keys mean is written for users in ``docs/reference/matrix.md``.
 from __future__ import annotations
 
 import math
+import os
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -22,6 +25,14 @@ from harness.domain import policy
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
 from harness.planning.source import Source
+
+_MAX_NAME = 100
+_MAX_PATH_BYTES, _MAX_NAME_BYTES = 4095, 255
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Above what anybody means: a slip of the finger must not fill the memory or run for a year.
+_MAX_TOKENS = 1 << 24
+_MAX_REPEATS = 10_000
+_MAX_TIMEOUT_S = 7 * 86_400.0
 
 
 def _value(found: Any) -> FlagValue:
@@ -62,7 +73,7 @@ def _side(found: Any) -> FlagValue | dict[str, str]:
     wrong = [name for name, value in found.items() if not isinstance(value, str)]
     if wrong:
         raise ValueError(f"environment variable {wrong[0]!r} must be a text, found {_kind(found[wrong[0]])}")
-    return dict(found)
+    return {_variable(name): _variable_text(value) for name, value in found.items()}
 
 
 def _threads(found: Any) -> int | Literal["auto"]:
@@ -79,6 +90,31 @@ def _kind(found: Any) -> str:
     return f"{words.get(type(found), type(found).__name__)} ({found!r})"
 
 
+def _path(found: str) -> str:
+    """A path that the operating system can be asked about."""
+    if "\0" in found:
+        raise ValueError("a path can't hold a null character")
+    if len(os.fsencode(found)) > _MAX_PATH_BYTES or any(
+        len(os.fsencode(part)) > _MAX_NAME_BYTES for part in found.split("/")
+    ):
+        raise ValueError(f"a path has at most {_MAX_PATH_BYTES} bytes, and {_MAX_NAME_BYTES} between slashes")
+    return found
+
+
+def _variable(found: str) -> str:
+    """The name of an environment variable."""
+    if not _VARIABLE.fullmatch(found):
+        raise ValueError("the name of a variable is letters, digits and '_', and does not begin with a digit")
+    return found
+
+
+def _variable_text(found: str) -> str:
+    """What an environment variable can be set to."""
+    if "\0" in found:
+        raise ValueError("a variable can't hold a null character")
+    return found
+
+
 _RawValue: TypeAlias = bool | int | float | str
 Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
 Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
@@ -88,10 +124,15 @@ Threads = Annotated[
     int | Literal["auto"],
     PlainValidator(_threads, json_schema_input_type=Literal["auto"] | Annotated[int, Field(ge=1)]),
 ]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$", max_length=_MAX_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1)]
+PathText = Annotated[str, AfterValidator(_path)]
+Variables = dict[Annotated[str, AfterValidator(_variable)], Annotated[str, AfterValidator(_variable_text)]]
 Count = Annotated[int, Field(ge=0)]
-AtLeastOne = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=0, le=_MAX_TOKENS)]
+Repeats = Annotated[int, Field(ge=0, le=_MAX_REPEATS)]
+SomeTokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
+SomeRepeats = Annotated[int, Field(ge=1, le=_MAX_REPEATS)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -107,7 +148,7 @@ class BuildEntry(Entry):
 
     fork: Literal["llama.cpp", "ik_llama.cpp"]
     wheel: str = ""
-    path: str = ""
+    path: PathText = ""
 
     @model_validator(mode="after")
     def _one_origin(self) -> BuildEntry:
@@ -118,9 +159,9 @@ class BuildEntry(Entry):
 class ModelEntry(Entry):
     """``[models.X]``: a model under the name X, made of a shape card or read from a file."""
 
-    card: str = ""
+    card: PathText = ""
     quant: str = ""
-    path: str = ""
+    path: PathText = ""
 
     @model_validator(mode="after")
     def _one_origin(self) -> ModelEntry:
@@ -204,9 +245,9 @@ class ContrastEntry(Entry):
 class WorkloadEntry(Entry):
     """``[[workloads]]``: tokens of prompt processing, of generation, and already in the context."""
 
-    pp: Count = 0
-    tg: Count = 0
-    depth: Count = 0
+    pp: Tokens = 0
+    tg: Tokens = 0
+    depth: Tokens = 0
     where: Where = Where()
 
     @model_validator(mode="after")
@@ -236,8 +277,8 @@ class OutputsEntry(Entry):
     candidate: Side | None = None
     where: Where = Where()
     prompts: Annotated[list[Text], Field(min_length=1)]
-    n_predict: AtLeastOne = 32
-    positions: AtLeastOne = 64
+    n_predict: SomeTokens = 32
+    positions: SomeTokens = 64
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> OutputsEntry:
@@ -263,11 +304,11 @@ CheckEntry = Annotated[FloorEntry | OutputsEntry | MemoryEntry, Field(discrimina
 class Policy(Entry):
     """``[policy]``: how often things are repeated and how they are judged."""
 
-    warmup: Count = 4
-    repetitions: AtLeastOne = 3
-    blocks: AtLeastOne = 4
-    burn_in: AtLeastOne = 1
-    timeout_s: Positive = 600.0
+    warmup: Repeats = 4
+    repetitions: SomeRepeats = 3
+    blocks: SomeRepeats = 4
+    burn_in: SomeRepeats = 1
+    timeout_s: Annotated[float, Field(gt=0, le=_MAX_TIMEOUT_S)] = 600.0
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.01
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.05
     ceiling_tps: Positive = 1_000_000.0
@@ -294,7 +335,7 @@ class Matrix(Entry):
     models: Annotated[dict[Name, ModelEntry], Field(min_length=1)]
     node_classes: dict[Name, NodeClassEntry] = {}
     flags: dict[str, Axis] = {}
-    environment: dict[str, str] = {}
+    environment: Variables = {}
     when: list[WhenEntry] = []
     include: list[IncludeEntry] = []
     exclude: list[ExcludeEntry] = []

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 KeyPath = Sequence[str | int]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+"""What is shown as it is; other keys are quoted and escaped, as in TOML: they may hold line breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +57,6 @@ def _joined(path: KeyPath) -> str:
         if isinstance(part, int):
             shown += f"[{part}]"
         else:
-            shown += f".{part}" if shown else part
+            key = part if _BARE_KEY.fullmatch(part) else json.dumps(part, ensure_ascii=False)
+            shown += f".{key}" if shown else key
     return shown

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from planning_support import load, refusal
+from planning_support import BASE, load, refusal
 
 from harness.domain.errors import BadInput
-from harness.planning.load import load_matrix
+from harness.planning.expand import expand
+from harness.planning.load import find_matrix, load_matrix
 
 CONTRAST = """
 [[contrasts]]
@@ -391,12 +393,84 @@ candidate = 1
             id="environment",
         ),
         pytest.param(
-            "[builds.IK]\nfork = 'llama.cpp'\nwheel = 'w'",
+            "[builds.IK]\nfork = 'llama.cpp'\nwheel = 'xllamacpp'",
             "E-duplicate-name",
             "m.toml: builds.IK",
             "'IK' is declared twice (in ids, upper and lower case, '_' and '-' are the same)",
             "",
             id="names that fold to one",
+        ),
+        pytest.param(
+            "[builds.other]\nfork = 'llama.cpp'\nwheel = 'xlamacpp'",
+            "E-unknown-wheel",
+            "m.toml: builds.other.wheel",
+            "no engine is known for the wheel 'xlamacpp'",
+            "did you mean 'xllamacpp'?",
+            id="wheel",
+        ),
+        pytest.param(
+            "[builds.other]\nfork = 'ik_llama.cpp'\nwheel = 'xllamacpp'",
+            "E-wrong-fork",
+            "m.toml: builds.other.wheel",
+            "the wheel 'xllamacpp' is of llama.cpp",
+            'write fork = "llama.cpp"',
+            id="wheel of the other fork",
+        ),
+        pytest.param(
+            "[node_classes.c]\nisa = ['avx3']",
+            "E-matrix-invalid",
+            "m.toml: node_classes.c.isa",
+            "unknown instruction set 'avx3'",
+            "did you mean 'avx'?",
+            id="instruction set",
+        ),
+        pytest.param(
+            "[policy]\nblocks = 1000000000000",
+            "E-matrix-invalid",
+            "m.toml: policy.blocks",
+            "expected less than or equal to 10000, found 1000000000000",
+            "",
+            id="number that fills the memory",
+        ),
+        pytest.param(
+            '[environment]\n"A=B" = "1"',
+            "E-matrix-invalid",
+            'm.toml: environment."A=B"',
+            "the name of a variable is letters",
+            "",
+            id="name of a variable",
+        ),
+        pytest.param(
+            '[environment]\nA = "1\\u0000"',
+            "E-matrix-invalid",
+            "m.toml: environment.A",
+            "a variable can't hold a null character",
+            "",
+            id="null character",
+        ),
+        pytest.param(
+            "[builds.other]\nfork = 'llama.cpp'\npath = \"a\\u0000b\"",
+            "E-matrix-invalid",
+            "m.toml: builds.other.path",
+            "a path can't hold a null character",
+            "",
+            id="path with a null character",
+        ),
+        pytest.param(
+            f"[models.other]\npath = '{'a' * 300}'",
+            "E-matrix-invalid",
+            "m.toml: models.other.path",
+            "a path has at most 4095 bytes, and 255 between slashes",
+            "",
+            id="long path",
+        ),
+        pytest.param(
+            '[policy]\n"a\\nb\\u001b[31m" = 1',
+            "E-matrix-invalid",
+            r'm.toml: policy."a\nb\u001b[31m"',
+            r"unknown key 'a\nb\x1b[31m'",
+            "known: alpha, blocks, burn_in, ceiling_tps, inconclusive, margin, repetitions, threads, timeout_s, warmup",
+            id="key with a line break and an escape",
         ),
         pytest.param(
             CONTRAST * 2, "E-duplicate-name", "m.toml: contrasts[1]", "'c' is declared twice", "", id="contrast twice"
@@ -446,6 +520,40 @@ def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"line 2") as caught:
         load_matrix(file)
     assert caught.value.slug == "E-matrix-syntax"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("x = " + "[" * 5000 + "]" * 5000, "recursion", id="lists"),
+        pytest.param("x" + ".x" * 50 + " = 1", "16 deep", id="tables"),
+        pytest.param("x = " + "9" * 6000, "4300 digits", id="number"),
+    ],
+)
+def test_what_is_beyond_the_parser_is_a_syntax_error(tmp_path: Path, text: str, reason: str) -> None:
+    """Limits of the parser are an error of the file, not a traceback."""
+    error = refusal(tmp_path, text)
+    assert error.slug == "E-matrix-syntax"
+    assert reason in error.message
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 300 + "/b", "a\0b", "a/" * 3000])
+def test_what_can_be_no_file_is_a_missing_matrix(tmp_path: Path, name: str) -> None:
+    """Neither on the command line nor in ``extends`` does an impossible path end in a traceback."""
+    with pytest.raises(BadInput, match="E-matrix-missing"):
+        find_matrix(name)
+    file = tmp_path / "m.toml"
+    file.write_text(f"extends = {json.dumps(name)}")
+    with pytest.raises(BadInput, match="E-matrix-extends"):
+        load_matrix(file)
+
+
+def test_a_matrix_that_asks_nothing_is_refused(tmp_path: Path) -> None:
+    """Nothing to run is no success."""
+    file = tmp_path / "m.toml"
+    file.write_text(BASE.partition("[[workloads]]")[0])
+    with pytest.raises(BadInput, match=r"E-no-workload: .*m\.toml: workloads: "):
+        expand(load_matrix(file))
 
 
 def test_the_error_leads_to_exit_code_2(tmp_path: Path) -> None:
