@@ -1,7 +1,7 @@
-"""What the harness costs over its engines alone, from one run's journal: ``python benchmarks/overhead.py JOURNAL``.
+"""What the harness costs over its engines alone: ``python benchmarks/overhead.py JOURNAL``.
 
-Ratios and differences of one run, no absolute claim: the sum of the engine processes' wall times against the time between
-the first and the last line of the journal. The run must have used one slot.
+Ratios and differences of one run, no absolute claim: the sum of the engine processes' wall times against the time
+between the first and the last line of the journal. The run must have used one slot.
 """
 
 from __future__ import annotations

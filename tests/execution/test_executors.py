@@ -169,6 +169,7 @@ def test_a_cancelled_job_ends_and_leaves_nothing(executor: Executor, tiny_model:
     events = collect(executor, lambda events: any(isinstance(event, Finished) for event in events))
     assert events[-1].failure is not None  # type: ignore[union-attr]
     assert events[-1].failure.kind is FailureKind.INTERRUPTED  # type: ignore[union-attr]
+    assert all(done.run.failure and done.run.failure.slug == "E-interrupted" for done in runs_of(events))
     assert_gone(pid)
     later = run_to_end(executor, job_of(standin_arm(tmp_path / "next", tiny_model, "rows")))
     assert later[-1].failure is None  # type: ignore[union-attr]

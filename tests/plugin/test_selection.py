@@ -100,7 +100,9 @@ def test_x_stops_after_the_first_failure_and_accounts_for_the_rest(project: pyte
     result = project.runpytest(*LOCAL, "-x", "-k", "throughput and not ..ik")
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
-    verdicts = read_journal(project.path / "moe-reports").final_verdicts()
+    state = read_journal(project.path / "moe-reports")
+    assert not state.finished
+    verdicts = state.final_verdicts()
     assert len(verdicts) == 4
     assert all(verdict.status is not Status.PASS for verdict in verdicts)
 
