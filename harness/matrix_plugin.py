@@ -187,8 +187,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """A case's duration is what its job measured, not how long its item waited."""
     report = yield
     found = item.stash.get(_VERDICT, None)
-    if found is not None and (report.when == "call" or (report.when == "setup" and not report.passed)):
-        report.duration = found.seconds
+    if found is not None and report.when in ("setup", "call"):
+        last_word = report.when == "call" or not report.passed
+        report.duration = found.seconds if last_word else 0.0
     return report
 
 

@@ -160,8 +160,8 @@ def test_equal_arms_are_no_contrast(executor: Executor, tiny_model: Path) -> Non
 
 
 def test_a_cancelled_job_ends_and_leaves_nothing(executor: Executor, tiny_model: Path, tmp_path: Path) -> None:
-    """Cancelling a running job kills its engine; its end still arrives; the next job runs."""
-    job = job_of(standin_arm(tmp_path / "cancelled", tiny_model, "hang"))
+    """Cancelling kills an engine that does not listen, and does not blame it; the end arrives; the next job runs."""
+    job = job_of(standin_arm(tmp_path / "cancelled", tiny_model, "deaf"))
     executor.submit(job, 1)
     collect(executor, lambda events: any(isinstance(event, Started) for event in events))
     pid = wait_for(tmp_path / "cancelled" / "hanging.pid")

@@ -2,8 +2,8 @@
 """A stand-in for llama-bench, for what a real engine cannot be made to do on demand. Marked as such; never shipped.
 
 It speaks the arguments and JSON of ik_llama.cpp's llama-bench as far as the harness uses them. What it does besides is
-said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "oom" | "nothing" | "daemon", "tps": 100.0,
-"crash_after": 1}``.
+said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "deaf" | "oom" | "nothing" | "daemon",
+"tps": 100.0, "crash_after": 1}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def main() -> int:
         return 0
     told = json.loads((Path(sys.argv[0]).parent / "standin.json").read_text())
     asked = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
-    if told["do"] == "hang":
+    if told["do"] == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if told["do"] in ("hang", "deaf"):
         Path(sys.argv[0]).with_name("hanging.pid").write_text(str(os.getpid()))
         time.sleep(3600)
     if told["do"] == "daemon":
