@@ -95,7 +95,7 @@ def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
 
 def summary(worked_out: Plan) -> str:
     """The closing line."""
-    starts = sum(1 for job in worked_out.jobs for _ in job.schedule())
+    starts = sum(job.process_starts for job in worked_out.jobs)
     counts = Counter(planned.status for planned in worked_out.cases)
     return (
         f"{_count(len(worked_out.cases), 'case')} in {_count(len(worked_out.jobs), 'job')}"

@@ -68,6 +68,12 @@ class Job:
             ]
         )
 
+    @property
+    def process_starts(self) -> int:
+        """Length of the schedule: process starts at most."""
+        rounds = self.design.burn_in + self.design.blocks if self.workloads else 1
+        return rounds * len(self.arms)
+
     def schedule(self) -> Iterator[Step]:
         """The process starts in order: burn-in of every arm, then block after block."""
         for _ in range(self.design.burn_in if self.workloads else 1):

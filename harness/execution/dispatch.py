@@ -124,4 +124,4 @@ class Dispatcher:
 
 def deadline_s(job: Job) -> float:
     """Seconds after its start when a job must be over: every process at its limit, and time to make models."""
-    return len(list(job.schedule())) * (job.design.timeout_s + 10.0) + _PREPARE_ALLOWANCE_S
+    return job.process_starts * (job.design.timeout_s + 10.0) + _PREPARE_ALLOWANCE_S

@@ -63,7 +63,7 @@ class MatrixRun:
     @property
     def process_starts(self) -> int:
         """Process starts that the begun cases need at most."""
-        return sum(1 for job in self._jobs.values() for _ in job.schedule())
+        return sum(job.process_starts for job in self._jobs.values())
 
     def begin(self, selected: Collection[str], *, keep_jobs: bool = False) -> None:
         """Write the plan of the selected cases. Several processes of one run may call it: the first one writes.

@@ -34,14 +34,15 @@ def test_each_arm_burns_in_once_and_is_scored_in_every_block() -> None:
     """Ten starts; burn-in processes answer the prompts where outputs are asked for."""
     steps = list(replace(JOB, outputs=OutputProfile("o", (Prompt("p", "x"),), 4, 8)).schedule())
     assert [step.scored for step in steps] == [False] * 2 + [True] * 8
+    assert len(steps) == JOB.process_starts
     assert [step.outputs for step in steps] == [True] * 2 + [False] * 8
     assert {step.arm for step in steps if step.block == 3} == {0, 1}
 
 
 def test_a_job_of_outputs_alone_starts_each_arm_once() -> None:
     """Nothing is timed, so nothing is repeated."""
-    steps = list(replace(JOB, workloads=(), outputs=OutputProfile("o", (), 4, 8)).schedule())
-    assert len(steps) == 2
+    job = replace(JOB, workloads=(), outputs=OutputProfile("o", (), 4, 8))
+    assert len(list(job.schedule())) == job.process_starts == 2
 
 
 def test_job_ids_tell_jobs_apart() -> None:
