@@ -6,7 +6,9 @@ item needs it.
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -33,6 +35,8 @@ _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
 _VERDICT = pytest.StashKey[Verdict]()
+_INTERRUPT_HANDLER = pytest.StashKey[Any]()
+"""What SIGINT did before the session began to end."""
 _TROUBLE = pytest.StashKey[list[str]]()
 """What ended the run or kept its reports from being made."""
 _SKIPPED = (Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED)
@@ -99,6 +103,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         _run_other_items(session, items)
         with _live_line(session.config, len(items), run.process_starts) as live:
             _run_cases(session, run, items, live)
+    except KeyboardInterrupt:
+        _ignore_interrupts(session.config)
+        raise
     except BadInput as error:
         raise _usage_error(error) from error
     except HarnessError as error:
@@ -109,6 +116,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 def _note_trouble(config: pytest.Config, error: HarnessError) -> None:
     """The run can't go on, or its reports can't be made: the session ends by itself, and shows what there is."""
     config.stash[_TROUBLE].append(clean(str(error)))
+
+
+def _ignore_interrupts(config: pytest.Config) -> None:
+    """A second Ctrl-C must not keep the reports from being written: ending takes seconds, and has limits of its own."""
+    if _INTERRUPT_HANDLER not in config.stash and threading.current_thread() is threading.main_thread():
+        config.stash[_INTERRUPT_HANDLER] = signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _is_case(item: pytest.Item) -> bool:
@@ -198,6 +211,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     matrix = session.config.stash.get(_SESSION, None)
     if matrix is None:
         return
+    _ignore_interrupts(session.config)
     try:
         matrix.close()
         if matrix.has_results:
@@ -233,6 +247,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         with suppress(HarnessError):  # said already
             matrix.close()
         matrix.leave()
+    handler = config.stash.get(_INTERRUPT_HANDLER, None)
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
 
 
 # ---- xdist -----------------------------------------------------------------------------------------------------------

@@ -100,13 +100,16 @@ def test_a_killed_driver_leaves_no_process_and_a_whole_journal(
     assert statuses == {Status.ERROR}, "a case that never finished must be an error"
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("executor", NAMES)
-def test_ctrl_c_ends_at_once_and_reports_what_was_measured(project: pytest.Pytester, executor: str) -> None:
-    """SIGINT: pytest's own exit code, JUnit written, nothing left."""
+def test_ctrl_c_ends_at_once_and_reports_what_was_measured(project: pytest.Pytester, executor: str, times: int) -> None:
+    """SIGINT, also from an impatient user: pytest's own exit code, JUnit written, nothing left."""
     driver = Driver(project.path, executor)
     driver.wait_for_runs(3)
     below = driver.below()
-    os.killpg(driver.process.pid, signal.SIGINT)
+    for _ in range(times):
+        os.killpg(driver.process.pid, signal.SIGINT)
+        time.sleep(0.3)
     assert driver.process.wait(_PATIENCE_S) == pytest.ExitCode.INTERRUPTED, driver.log.read_text()
     assert_all_gone(below)
     assert (driver.reports / "junit.xml").is_file()
