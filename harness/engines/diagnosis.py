@@ -38,7 +38,8 @@ _SILENT = ", and the build does not say why"
 _DECODE = re.compile(r"failed to decode.*", re.IGNORECASE)
 _LIBRARY = re.compile(r"error while loading shared libraries: (?P<what>[^:]+):.*")
 _GPU = re.compile(r".*(?:CUDA|ROCm|HIP|Vulkan|SYCL) error.*", re.IGNORECASE)
-_ASSERT = re.compile(r".*(?:GGML_ASSERT|GGML_ABORT|terminate called|what\(\):|fatal error).*")
+_ASSERT = re.compile(r".*(?:GGML_ASSERT|GGML_ABORT|terminate called|what\(\):|[Ff]atal error).*")
+_COMBINATION = re.compile(r"[^=\n]*is not a supported combination.*")
 _STOPPED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
@@ -111,7 +112,8 @@ def memory_failure(text: str, ended: Exit) -> Failure | None:
 
 
 def _memory(ended: Exit) -> Failure | None:
-    return memory_failure(ended.stderr, ended)
+    """ik_llama.cpp tells of a failed allocation on standard output."""
+    return memory_failure(ended.stderr, ended) or memory_failure(ended.stdout, ended)
 
 
 def _argument(ended: Exit) -> Failure | None:
@@ -165,6 +167,7 @@ def _by_line(pattern: re.Pattern[str], kind: FailureKind, slug: str) -> Callable
 _READERS = (
     _memory,
     _argument,
+    _by_line(_COMBINATION, FailureKind.REFUSED, "E-argument-refused"),
     _library,
     _model,
     _context,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine_support import MODEL, RECORDINGS, ended, order, path_build
+from engine_support import MODEL, PRODUCERS, RECORDINGS, ended, order, path_build
 
 from harness.domain.build import Fork
 from harness.domain.failure import Failure, FailureKind
@@ -13,7 +13,8 @@ from harness.domain.workload import Workload
 from harness.engines.bench import BenchEngine
 from harness.engines.flags import complete
 
-PRODUCER = "llama_cpp-0c1e570"
+NEWER = {Fork.LLAMA_CPP: "llama_cpp-0c1e570", Fork.IK_LLAMA_CPP: PRODUCERS[Fork.IK_LLAMA_CPP]}
+IK, MAINLINE = Fork.IK_LLAMA_CPP, Fork.LLAMA_CPP
 DEPTHS = {
     "ctk": "q8_0",
     "mmap": 0,
@@ -23,40 +24,59 @@ DEPTHS = {
 }
 
 
-def recorded(what: str) -> str:
-    return (RECORDINGS / f"{PRODUCER}.{what}").read_text(encoding="utf-8")
+def recorded(what: str, fork: Fork = MAINLINE) -> str:
+    return (RECORDINGS / f"{NEWER[fork]}.{what}").read_text(encoding="utf-8")
 
 
-def failure_of(what: str, *, signal: int | None = None) -> Failure:
+def failure_of(fork: Fork, what: str, stdout: str = "", *, signal: int | None = None) -> Failure:
     """How the end of the recorded process is read."""
-    build = path_build(Fork.LLAMA_CPP)
-    exit_ = ended(stderr=recorded(f"{what}.stderr.txt"), code=1, signal=signal)
+    build = path_build(fork)
+    exit_ = ended(stdout, recorded(f"{what}.stderr.txt", fork), code=1, signal=signal)
     failure = BenchEngine(build).read(order(build, [Workload(32, 0)]), exit_).failure
     assert failure is not None
     return failure
 
 
 @pytest.mark.parametrize(
-    ("what", "slug", "says"),
+    ("fork", "what", "slug", "says"),
     [
-        ("foreign_v", "E-model-refused", "unknown model architecture: 'qwen9moe'"),
-        ("dims_v", "E-model-refused", "not a multiple of block size"),
-        ("tensor_v", "E-model-refused", "LLAMA_SPLIT_MODE_TENSOR needs >= 1 devices"),
-        ("ctv_v", "E-context-refused", "quantized V cache requires flash_attn"),
-        ("deep_v", "E-out-of-memory", "insufficient memory"),
-        ("foreign", "E-model-refused", "does not say why"),
-        ("deep", "E-context-refused", "does not say why"),
+        (IK, "foreign_v", "E-model-refused", "unknown model architecture: 'qwen9moe'"),
+        (IK, "ctv_v", "E-context-refused", "V cache quantization requires flash_attn"),
+        (IK, "deep_v", "E-out-of-memory", "failed to allocate buffer of size 122880786464"),
+        (IK, "foreign", "E-model-refused", "does not say why"),
+        (MAINLINE, "foreign_v", "E-model-refused", "unknown model architecture: 'qwen9moe'"),
+        (MAINLINE, "dims_v", "E-model-refused", "not a multiple of block size"),
+        (MAINLINE, "tensor_v", "E-model-refused", "LLAMA_SPLIT_MODE_TENSOR needs >= 1 devices"),
+        (MAINLINE, "ctv_v", "E-context-refused", "quantized V cache requires flash_attn"),
+        (MAINLINE, "deep_v", "E-out-of-memory", "insufficient memory"),
+        (MAINLINE, "foreign", "E-model-refused", "does not say why"),
+        (MAINLINE, "deep", "E-context-refused", "does not say why"),
     ],
 )
-def test_the_reason_is_the_line_that_gave_up(what: str, slug: str, says: str) -> None:
-    failure = failure_of(what)
+def test_the_reason_is_the_line_that_gave_up(fork: Fork, what: str, slug: str, says: str) -> None:
+    failure = failure_of(fork, what)
     assert failure.slug == slug
     assert says in failure.message
 
 
 def test_an_assertion_on_memory_is_a_shortage_of_it() -> None:
     """Seen under ulimit: SIGABRT, and no word of memory but the assertion's own."""
-    assert failure_of("ulimit", signal=6).kind is FailureKind.OUT_OF_MEMORY
+    assert failure_of(MAINLINE, "ulimit", signal=6).kind is FailureKind.OUT_OF_MEMORY
+
+
+def test_a_shortage_of_memory_told_on_standard_output_is_found() -> None:
+    """ik_llama.cpp under ulimit: the word stands among the rows."""
+    failure = failure_of(IK, "ulimit", recorded("ulimit.json", IK), signal=6)
+    assert failure.message.startswith(
+        "out of memory: ggml_aligned_malloc: insufficient memory (attempted to allocate 194"
+    )
+
+
+def test_kv_types_that_a_build_has_no_kernel_for_are_refused_with_its_words() -> None:
+    """It aborts, but nothing is broken: it was built without those kernels."""
+    failure = failure_of(IK, "ctk_q4_1", "[\n", signal=6)
+    assert failure.kind is FailureKind.REFUSED
+    assert failure.message.startswith("K cache q4_1 coupled with V cache f16 is not a supported combination")
 
 
 @pytest.mark.parametrize(("what", "silent"), [("foreign", True), ("deep", True), ("deep_v", False), ("ctv_v", False)])
@@ -103,3 +123,16 @@ def test_each_flag_of_that_build_is_compared() -> None:
     assert failure is not None
     assert failure.kind is FailureKind.ECHO_MISMATCH
     assert all(field in failure.message for field in ("load_mode", "type_k", "model_filename"))
+
+
+def test_every_flag_of_ik_llama_cpp_that_a_cpu_build_takes_is_echoed_as_asked() -> None:
+    """Also where the row says it otherwise: layers of ncmoe as overrides, a number of GPUs as truth."""
+    build = path_build(IK)
+    declared = {"ctk": "q8_0", "ngl": 0, "ot": "exps=CPU", "ncmoe": 1, "rtr": 1, "amb": 64, "mqkv": 1, "max_gpu": 2}
+    flags = complete(build, {**declared, "ser": "2,0.5", "t": 1})
+    wanted = [Workload(32, 0), Workload(0, 8), Workload(16, 8), Workload(0, 8, 64)]
+    asked = order(build, wanted, flags=flags, repetitions=2, model=Path("models/tiny-moe-iq4xs.gguf"), threads=1)
+    report = BenchEngine(build).read(asked, ended(recorded("depths.json", IK)))
+    assert report.failure is None
+    assert [row.workload for row in report.rows] == ["pp32", "tg8", "pp16+tg8", "tg8.d64"]
+    assert report.engine["not_echoed"] == "numa,fit,fit_margin"
