@@ -35,8 +35,8 @@ _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
 _VERDICT = pytest.StashKey[Verdict]()
-_INTERRUPT_HANDLER = pytest.StashKey[Any]()
-"""What SIGINT did before the session began to end."""
+_HANDLERS = pytest.StashKey[dict[int, Any]]()
+"""What signals did before we changed that."""
 _TROUBLE = pytest.StashKey[list[str]]()
 """What ended the run or kept its reports from being made."""
 _SKIPPED = (Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED)
@@ -100,6 +100,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         run = matrix.begin(items.keys())
         if matrix.worker:
             return None
+        _on_signal(session.config, signal.SIGTERM, signal.default_int_handler)
         _run_other_items(session, items)
         with _live_line(session.config, len(items), run.process_starts) as live:
             _run_cases(session, run, items, live)
@@ -120,8 +121,15 @@ def _note_trouble(config: pytest.Config, error: HarnessError) -> None:
 
 def _ignore_interrupts(config: pytest.Config) -> None:
     """A second Ctrl-C must not keep the reports from being written: ending takes seconds, and has limits of its own."""
-    if _INTERRUPT_HANDLER not in config.stash and threading.current_thread() is threading.main_thread():
-        config.stash[_INTERRUPT_HANDLER] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        _on_signal(config, number, signal.SIG_IGN)
+
+
+def _on_signal(config: pytest.Config, number: signal.Signals, handler: Any) -> None:
+    """Set a handler until the session is over. TERM, by which CI systems cancel, ends a run as Ctrl-C does."""
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(number, handler)
+        config.stash.setdefault(_HANDLERS, {}).setdefault(number, before)
 
 
 def _is_case(item: pytest.Item) -> bool:
@@ -247,9 +255,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         with suppress(HarnessError):  # said already
             matrix.close()
         matrix.leave()
-    handler = config.stash.get(_INTERRUPT_HANDLER, None)
-    if handler is not None:
-        signal.signal(signal.SIGINT, handler)
+    for number, handler in config.stash.get(_HANDLERS, {}).items():
+        signal.signal(number, handler)
 
 
 # ---- xdist -----------------------------------------------------------------------------------------------------------

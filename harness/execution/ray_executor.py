@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,6 +164,10 @@ class RayExecutor:
             )
 
     def _init(self) -> None:
+        with _own_sigterm():
+            self._join_or_embed()
+
+    def _join_or_embed(self) -> None:
         if self._address:
             ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
             return
@@ -298,6 +304,17 @@ def _require_listener(address: str) -> None:
             hint="check that the cluster is up and that no firewall is between; --moe-executor=local needs none",
             where="--ray-address",
         ) from error
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep the driver's answer to TERM: Ray puts in its own, which ends the interpreter in the midst of a run."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _live_nodes() -> list[dict[str, Any]]:

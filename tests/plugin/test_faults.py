@@ -82,7 +82,7 @@ def assert_accounted_for(reports: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("executor", "how"), [("local", signal.SIGKILL), ("local", signal.SIGTERM), ("ray", signal.SIGKILL)]
+    ("executor", "how"), [("local", signal.SIGKILL), ("local", signal.SIGHUP), ("ray", signal.SIGKILL)]
 )
 def test_a_killed_driver_leaves_no_process_and_a_whole_journal(
     project: pytest.Pytester, executor: str, how: signal.Signals
@@ -98,6 +98,20 @@ def test_a_killed_driver_leaves_no_process_and_a_whole_journal(
     assert_accounted_for(driver.reports)
     statuses = {verdict.status for verdict in read_journal(driver.reports).final_verdicts()}
     assert statuses == {Status.ERROR}, "a case that never finished must be an error"
+
+
+@pytest.mark.parametrize("executor", NAMES)
+def test_sigterm_ends_as_ctrl_c_does(project: pytest.Pytester, executor: str) -> None:
+    """CI systems cancel with TERM."""
+    driver = Driver(project.path, executor)
+    driver.wait_for_runs(3)
+    below = driver.below()
+    driver.process.terminate()
+    assert driver.process.wait(_PATIENCE_S) == pytest.ExitCode.INTERRUPTED, driver.log.read_text()
+    assert_all_gone(below)
+    assert (driver.reports / "junit.xml").is_file()
+    assert_accounted_for(driver.reports)
+    assert "Traceback" not in driver.log.read_text()
 
 
 @pytest.mark.parametrize("times", [1, 2])
