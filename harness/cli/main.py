@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from itertools import pairwise
@@ -15,7 +16,7 @@ from harness.cli.models import models
 from harness.cli.plan import plan
 from harness.cli.report import report
 from harness.cli.run import run
-from harness.domain.errors import EXIT_INTERRUPTED, HarnessError
+from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infrastructure
 from harness.reporting.clean import clean
 
 
@@ -43,6 +44,10 @@ def entry(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except OSError as error:
+        told = (BadInput if error.errno == errno.ENAMETOOLONG else Infrastructure)("E-os", f"{error}")
+        _tell(told, sys.argv[1:] if arguments is None else arguments)
+        sys.exit(told.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("moe-harness: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)

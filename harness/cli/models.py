@@ -11,10 +11,12 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.models.cache import ensure_model
 from harness.models.hashing import file_sha256
 from harness.models.inspect import GgufInfo, inspect_gguf
+from harness.reporting.clean import one_line
 
 _MIB = 1024**2
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -28,7 +30,7 @@ def models() -> None:
 @models.command()
 @click.argument("card", default="tiny-moe")
 @click.option("--quant", default="IQ4_XS", show_default=True, help="Quantization; F16 is the card as written.")
-@click.option("--threads", default=1, show_default=True, help="Threads for quantizing.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads for quantizing.")
 @_FORMAT
 def make(card: str, quant: str, threads: int, form: str) -> None:
     """Make the model of CARD (a packaged name or a file) in the cache and print its path."""
@@ -66,7 +68,7 @@ def _facts(info: GgufInfo) -> Table:
             mix = Counter(tensor.type for tensor in info.tensors)
             table.add_row("tensors", ", ".join(f"{count} {kind}" for kind, count in mix.most_common()))
         else:
-            table.add_row(name, str(value))
+            table.add_row(name, Text(one_line(str(value))))  # names come from the file: no markup, no escapes
     return table
 
 
@@ -76,5 +78,5 @@ def _tensors(info: GgufInfo) -> Table:
         table.add_column(heading, justify="right" if heading == "MiB" else "left", no_wrap=True)
     for tensor in info.tensors:
         shape = " x ".join(str(side) for side in tensor.shape)
-        table.add_row(tensor.name, tensor.type, shape, f"{tensor.nbytes / _MIB:.2f}")
+        table.add_row(Text(one_line(tensor.name)), tensor.type, shape, f"{tensor.nbytes / _MIB:.2f}")
     return table

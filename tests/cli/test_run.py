@@ -65,3 +65,12 @@ def test_collecting_only_says_nothing_about_an_earlier_run(folder: Path) -> None
     assert "throughput/file/standin+fa=0/pp8@any" in collected.stdout
     assert collected.returncode == 0
     assert "warning" not in collected.stdout
+
+
+def test_a_failed_test_of_the_project_itself_is_a_finding(folder: Path) -> None:
+    """The journal does not know of it; here no engine is there either, which is not_applicable on purpose."""
+    matrix = folder / "matrices" / "local.toml"
+    matrix.write_text(matrix.read_text() + "[node_classes.none]\nmin_cores = 100000\n")
+    assert run(folder).returncode == 0
+    (folder / "test_own.py").write_text("import pytest\n@pytest.mark.moe\ndef test_it(): assert False\n")
+    assert run(folder, "local", ".").returncode == 1
