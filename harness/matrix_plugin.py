@@ -32,6 +32,7 @@ from harness.running.session import MatrixSession, in_ci
 from harness.running.xdist_scheduler import JobScheduling
 
 _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
+_NODE_ID = "moe"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
 _VERDICT = pytest.StashKey[Verdict]()
@@ -73,6 +74,13 @@ def _add_module(config: pytest.Config) -> None:
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     if not named or config.option.matrix:
         config.args.append(str(_MODULE))
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Name the packaged module where it lies outside the project: pytest has no name for it then."""
+    if module_path != _MODULE or module_path.is_relative_to(parent.config.rootpath):
+        return None
+    return pytest.Module.from_parent(parent, path=module_path, nodeid=_NODE_ID)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -25,7 +25,7 @@ def process_starts(project: pytest.Pytester) -> int:
 
 
 def ids(lines: Sequence[str]) -> list[str]:
-    return [line for line in lines if "::test_case[" in line]
+    return [line for line in lines if line.startswith("moe::test_case[")]
 
 
 def test_the_whole_matrix_runs_in_one_job(project: pytest.Pytester) -> None:
