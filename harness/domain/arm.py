@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from harness.domain.build import Build
-from harness.domain.canonical import digest, id_part
+from harness.domain.canonical import digest, fields_of, id_part
 from harness.domain.flags import Flags
 from harness.domain.model import Model
 
@@ -34,7 +34,8 @@ class Arm:
 
         Only paths are left out: they are where a thing lies on one machine, and the content key says what lies there.
         """
-        parts = asdict(self)
+        parts = fields_of(self)
+        parts["build"], parts["model"], parts["flags"] = map(fields_of, (self.build, self.model, self.flags))
         del parts["shown"], parts["build"]["path"], parts["model"]["path"]
         return digest(parts)
 

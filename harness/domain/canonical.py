@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import fields
 from typing import Any
 
 _NOT_ID = re.compile(r"[^a-z0-9._=+-]+")
@@ -18,6 +19,11 @@ def canonical_json(value: Any) -> str:
         ValueError: If the value holds NaN or an infinity.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """A dataclass's fields by name, their values as they are: ``asdict`` copies whatever lies below them, too."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def digest(value: Any) -> str:
