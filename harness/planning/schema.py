@@ -115,6 +115,13 @@ def _variable_text(found: str) -> str:
     return found
 
 
+def _prompt(found: str) -> str:
+    """What engines can be asked: their texts end at a null character."""
+    if "\0" in found:
+        raise ValueError("a prompt can't hold a null character")
+    return found
+
+
 _RawValue: TypeAlias = bool | int | float | str
 Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
 Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
@@ -276,7 +283,7 @@ class OutputsEntry(Entry):
     baseline: Side | None = None
     candidate: Side | None = None
     where: Where = Where()
-    prompts: Annotated[list[Text], Field(min_length=1)]
+    prompts: Annotated[list[Annotated[Text, AfterValidator(_prompt)]], Field(min_length=1)]
     n_predict: SomeTokens = 32
     positions: SomeTokens = 64
 

@@ -441,6 +441,14 @@ candidate = 1
             id="name of a variable",
         ),
         pytest.param(
+            CONTRAST + '[[checks]]\nkind = "outputs"\nname = "o"\ncontrasts = ["c"]\nprompts = ["a", "b\\u0000"]',
+            "E-matrix-invalid",
+            "m.toml: checks[0].prompts[1]",
+            "a prompt can't hold a null character",
+            "",
+            id="prompt with a null character",
+        ),
+        pytest.param(
             '[environment]\nA = "1\\u0000"',
             "E-matrix-invalid",
             "m.toml: environment.A",
