@@ -60,7 +60,7 @@ class ContrastVerdict:
     Attributes:
         throughput: The word.
         why: The deciding figure in words.
-        ratio: Candidate speed over baseline speed with its interval; ``None`` below two pairs.
+        ratio: Candidate speed over baseline speed with its interval; ``None`` below the fewest pairs.
         baseline: Process medians of the baseline, all of them.
         candidate: Process medians of the candidate, all of them.
         dropped: Blocks that lack one arm.
@@ -98,14 +98,12 @@ def judge_contrast(
 
 
 def _decide(pairs: Sequence[float], rule: Rule) -> tuple[Throughput, str, Estimate | None]:
-    if len(pairs) < 2:  # noqa: PLR2004 - a spread needs two
+    if len(pairs) < rule.min_pairs:  # an interval of two pairs spans orders of magnitude and says nothing
         return Throughput.INCONCLUSIVE, f"{len(pairs)} pairs, at least {rule.min_pairs} are needed", None
     mean = LogMean.of(pairs)
     p = mean.p_two_sided()
     low, high = mean.interval(rule.alpha)
     ratio = Estimate(mean.factor, low, high, mean.n, "ratio", p)
-    if mean.n < rule.min_pairs:
-        return Throughput.INCONCLUSIVE, f"{mean.n} pairs, at least {rule.min_pairs} are needed", ratio
     if _inside_margin(mean, rule):
         certain = ", though a change is certain" if p < rule.alpha else ""
         return Throughput.EQUIVALENT, f"inside the margin of {rule.margin:.2g} on both sides{certain}", ratio

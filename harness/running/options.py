@@ -71,9 +71,8 @@ def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool
         BadInput: Whatever is wrong with the matrix or the selection.
     """
     matrix = load_matrix(find_matrix(name))
-    if elsewhere:
-        return make_plan(matrix, select)
-    return make_plan(matrix, select, (probe_node(),), known_options(builds_of(matrix).values()))
+    options = known_options(builds_of(matrix).values(), matrix.environment)
+    return make_plan(matrix, select, None if elsewhere else (probe_node(),), options)
 
 
 def claim_reports(reports: Path) -> FileLock:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.domain.arm import Arm
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, Gpu, NodeFacts
 from harness.planning.load import load_matrix
@@ -85,3 +86,13 @@ def node(*, gpus: int = 0, vram_gib: float = 24, ram_gib: float = 64, cores: int
         numa_nodes=1,
         swap_bytes=0,
     )
+
+
+def factors_differing(arm: Arm, other: Arm) -> tuple[str, ...]:
+    """What differs between two arms: ``build``, ``model``, ``environment`` and flag names, in that order."""
+    pairs = (
+        ("build", arm.build, other.build),
+        ("model", arm.model, other.model),
+        ("environment", arm.environment, other.environment),
+    )
+    return (*(name for name, mine, theirs in pairs if mine != theirs), *arm.flags.differing(other.flags))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planning_support import matrix
+from planning_support import factors_differing, matrix
 
 from harness.domain.case import ContrastCheck
 from harness.domain.errors import BadInput
@@ -88,7 +88,7 @@ def test_a_consequence_of_the_factor_is_noted() -> None:
     made = matrix(when=[IK | {"flags": {"rtr": [0, 1]}}], contrasts=[RTR])
     (case,) = pairs(made)
     assert case.note == "as a consequence of rtr: mmap 1 -> 0"
-    assert set(case.case.arms[0].factors_differing(case.case.arms[1])) == {"rtr", "mmap"}
+    assert set(factors_differing(*case.case.arms)) == {"rtr", "mmap"}
 
 
 def test_a_declared_difference_beside_the_factor_is_confounded() -> None:
@@ -119,7 +119,7 @@ def test_a_pair_differs_in_its_factor_only() -> None:
         contrasts=[{"name": "fa", "factor": "fa", "baseline": 0, "candidate": 1}],
     )
     found = pairs(made)
-    assert [case.case.arms[0].factors_differing(case.case.arms[1]) for case in found] == [("fa",), ("fa",)]
+    assert [factors_differing(*case.case.arms) for case in found] == [("fa",), ("fa",)]
 
 
 def test_a_model_contrast_shows_both_models() -> None:
@@ -141,7 +141,7 @@ def test_an_environment_contrast_makes_its_arms() -> None:
     )
     (case,) = pairs(made)
     assert [dict(arm.environment) for arm in case.case.arms] == [{"A": "1", "B": "1"}, {"A": "1", "B": "2"}]
-    assert case.case.arms[0].factors_differing(case.case.arms[1]) == ("environment",)
+    assert factors_differing(*case.case.arms) == ("environment",)
 
 
 def test_arms_of_different_classes_are_never_paired() -> None:
