@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import junitparser
@@ -65,10 +66,13 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(content)
-            os.fchmod(file.fileno(), 0o644)
-        Path(file.name).replace(path)
+        with ExitStack() as undo:
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+                undo.callback(Path(file.name).unlink)
+                file.write(content)
+                os.fchmod(file.fileno(), 0o644)
+            Path(file.name).replace(path)
+            undo.pop_all()
     except OSError as error:
         message = f"the report could not be written: {error.strerror or error}"
         raise Infrastructure("E-report-write", message, where=f"{path}") from error

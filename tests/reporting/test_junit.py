@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -12,13 +14,13 @@ from hypothesis import strategies as st
 from judging_support import arms_runs, contrast, floor, pitfall, record
 from junitparser import xunit2
 
-from harness.domain.errors import BadInput
+from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.policy import Policy
 from harness.domain.verdict import Verdict
 from harness.domain.words import Pitfall, Status
 from harness.judging.judge import judge
 from harness.reporting.clean import capped, clean
-from harness.reporting.junit import MAX_DETAIL_BYTES, classname, make_junit, write_junit
+from harness.reporting.junit import MAX_DETAIL_BYTES, classname, make_junit, write_junit, write_whole
 from harness.reporting.junit_merge import merge_junit
 from harness.reporting.outcomes import counts_line, exit_code
 from harness.reporting.summary import summary_text
@@ -196,3 +198,18 @@ def test_the_table_fits_its_width() -> None:
     table = summary_text([long]).splitlines()
     assert max(map(len, table)) <= 120
     assert isinstance(make_junit("x", []), junitparser.JUnitXml)
+
+
+def test_a_report_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old report stays whole, and no half of the new one lies beside it."""
+    report = tmp_path / "report.txt"
+    write_whole(report, b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fchmod", full)
+    with pytest.raises(Infrastructure, match="E-report-write: .*No space left"):
+        write_whole(report, b"new")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.txt"]
+    assert report.read_bytes() == b"old"
