@@ -209,7 +209,7 @@ def test_a_report_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fchmod", full)
-    with pytest.raises(Infrastructure, match="E-report-write: .*No space left"):
+    with pytest.raises(Infrastructure, match=r"E-report-write: .*No space left"):
         write_whole(report, b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["report.txt"]
     assert report.read_bytes() == b"old"
