@@ -61,8 +61,7 @@ def run_job(
             yield Progress(job.id, attempt, "preparing models")
             yield from _Schedule(job, attempt, prepare(job), supervisor, should_stop).run(rule)
     except HarnessError as error:
-        kind = FailureKind.INPUT_MISSING if isinstance(error, BadInput) else FailureKind.HARNESS
-        failure = Failure(kind, str(error), error.slug)
+        failure = Failure(_kind_of(error), str(error), error.slug)
     except Exception as error:
         if type(error).__name__ == "TaskCancelledError":  # Ray's; named here so that only one module imports Ray
             raise
@@ -71,6 +70,13 @@ def run_job(
     if failure is None and should_stop():
         failure = Failure(FailureKind.INTERRUPTED, "the job was stopped before its end", "E-interrupted")
     yield Finished(job.id, attempt, failure)
+
+
+def _kind_of(error: HarnessError) -> FailureKind:
+    """A supervisor that is killed from outside tells of the end of its node before anybody else does."""
+    if isinstance(error, BadInput):
+        return FailureKind.INPUT_MISSING
+    return FailureKind.NODE_LOST if error.slug == "E-supervisor-lost" else FailureKind.HARNESS
 
 
 def _take_host(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> None:
