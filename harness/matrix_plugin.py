@@ -32,6 +32,8 @@ from harness.running.session import MatrixSession, in_ci
 from harness.running.xdist_scheduler import JobScheduling
 
 _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
+_VENV = Path(sys.prefix) if sys.prefix != sys.base_prefix and _MODULE.is_relative_to(sys.prefix) else None
+"""The virtual environment that holds this package, if one does."""
 _NODE_ID = "moe"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
@@ -74,6 +76,25 @@ def _add_module(config: pytest.Config) -> None:
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     if not named or config.option.matrix:
         config.args.append(str(_MODULE))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Reach the packaged module also in a virtual environment inside the project, and nothing else in there."""
+    if not _VENV or not collection_path.is_relative_to(_VENV):
+        return None
+    return collection_path != _MODULE and collection_path not in _MODULE.parents
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """A planned matrix of which nothing was collected is no quiet night; ``--lf`` may skip it on purpose."""
+    planned = config.stash[_SESSION].plan.cases
+    expected = planned and str(_MODULE) in config.args and not getattr(config.option, "lf", False)
+    if expected and not any(_is_case(item) for item in items):
+        raise pytest.UsageError(
+            f"E-nothing-collected: {len(planned)} cases are planned, pytest found none in {_MODULE}"
+        )
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:

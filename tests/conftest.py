@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,14 @@ import pytest
 from harness.pytest_plugin import is_wanted
 
 _LIMIT_S = 300
+
+
+def pytest_sessionstart() -> None:
+    """A shell that starts this in the background lets it ignore signals, which these tests send."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:

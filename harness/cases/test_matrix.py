@@ -11,4 +11,5 @@ from harness.domain.words import Status
 def test_case(verdict: Verdict) -> None:
     """The check of the case is met; what could not be decided was skipped or has erred in the fixture."""
     if verdict.status is not Status.PASS:
-        pytest.fail("\n".join(filter(None, [verdict.reason, verdict.expected, verdict.detail])), pytrace=False)
+        expected = f"expected: {verdict.expected}" if verdict.expected else ""
+        pytest.fail("\n".join(filter(None, [verdict.reason, expected, verdict.detail])), pytrace=False)

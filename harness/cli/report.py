@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from harness.domain.errors import BadInput
 from harness.reporting.codec import encode
 from harness.reporting.outcomes import exit_code
 from harness.reporting.projections import notes, write_projections
@@ -28,6 +29,9 @@ def report(context: click.Context, journal: Path, out: Path | None, form: str) -
     What never finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
     """
     state = read_journal(journal)
+    if state.run is None and not state.planned:
+        message = "there is no run in it: not a journal, or one whose first lines are lost"
+        raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{journal}")
     write_projections(state, out or state.path.parent)
     verdicts = state.final_verdicts()
     if form == "json":

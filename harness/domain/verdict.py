@@ -30,11 +30,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ArmSpeed:
-    """What an arm did, for the closing table: median of process medians and their relative spread.
+    """What an arm did, for the closing table: mean of its processes and their relative spread.
 
     Attributes:
         label: The arm.
-        tps: Tokens per second.
+        tps: Tokens per second: geometric mean of process medians.
         spread: Standard deviation of the process medians over their mean; ``None`` below two processes.
         processes: Process starts.
     """

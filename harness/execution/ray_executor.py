@@ -108,6 +108,9 @@ def unmet_demand(wanted: Mapping[str, float], offers: Sequence[Mapping[str, floa
 def _job_task(job: Job, attempt: int, rule: StoppingRule) -> Iterator[tuple[str, JobEvent]]:
     """Run a job on a worker; each event comes with the id of the node that it happened on."""
     os.environ.pop("OMP_NUM_THREADS", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Inherited from a driver that was started in the background; but Ray cancels a task by this signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     node_id = ray.get_runtime_context().get_node_id()
     for event in run_job(job, attempt, rule):
         yield node_id, event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median, stdev
+from statistics import geometric_mean, median, stdev
 
 from harness.domain.measurement import NS, ProcessRun, Samples, is_plausible_ns
 from harness.domain.verdict import ArmSpeed
@@ -110,10 +110,11 @@ def arm_speed(label: str, medians: Sequence[ProcessMedian]) -> ArmSpeed | None:
         medians: Its process medians.
 
     Returns:
-        Median speed and relative standard deviation, or ``None`` where the arm has no process.
+        Geometric mean of the processes' speeds, of which the ratio of a contrast is made too, and their relative
+        standard deviation; ``None`` where the arm has no process.
     """
     if not medians:
         return None
     speeds = [entry.tps for entry in medians]
     spread = stdev(speeds) / (sum(speeds) / len(speeds)) if len(speeds) > 1 else None
-    return ArmSpeed(label, median(speeds), spread, len(speeds))
+    return ArmSpeed(label, geometric_mean(speeds), spread, len(speeds))

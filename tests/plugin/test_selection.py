@@ -183,3 +183,20 @@ def test_pdb_opens_on_a_failed_case(project: pytest.Pytester) -> None:
     child.expect("FAIL")
     child.sendline("q")
     child.expect("1 failed")
+
+
+def test_a_planned_matrix_of_which_nothing_is_collected_is_an_error(project: pytest.Pytester) -> None:
+    """As happens when something ignores the packaged module: said, not a night without cases."""
+    project.makeconftest(
+        """
+        import pytest
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pycollect_makemodule(module_path, parent):
+            if module_path.name == "test_matrix.py":
+                return pytest.Module.from_parent(parent, path=parent.config.rootpath / "empty.py")
+        """
+    )
+    (project.path / "empty.py").write_text("")
+    result = project.runpytest_subprocess(*LOCAL, "-p", "no:xdist")
+    assert "E-nothing-collected: 9 cases are planned" in result.stdout.str() + result.stderr.str()
+    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)

@@ -77,7 +77,7 @@ def test_class_name_name_time_and_properties(tmp_path: Path) -> None:
     properties = {each.name: each.value for each in case.properties()}
     assert properties["throughput"] == "regressed"
     assert float(properties["low"]) < float(properties["estimate"]) < float(properties["high"]) < 1
-    assert properties["tps[ik+rtr=1]"] == "80"
+    assert float(properties["tps[ik+rtr=1]"]) == pytest.approx(80, rel=1e-3)
     assert properties["content_key[ik+rtr=0]"] == "k0"
 
 
