@@ -190,9 +190,10 @@ def test_a_planned_matrix_of_which_nothing_is_collected_is_an_error(project: pyt
     project.makeconftest(
         """
         import pytest
-        @pytest.hookimpl(tryfirst=True)
+        @pytest.hookimpl(wrapper=True)
         def pytest_collection_modifyitems(items):
             items.clear()
+            return (yield)
         """
     )
     result = project.runpytest_subprocess(*LOCAL)
