@@ -6,9 +6,7 @@ item needs it.
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -25,6 +23,7 @@ from harness.reporting.clean import clean
 from harness.reporting.projections import notes, write_projections
 from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
+from harness.running.interrupts import Interrupts
 from harness.running.live import LiveLine
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions
@@ -38,8 +37,7 @@ _NODE_ID = "moe"
 _TABLE_WIDTH = 120
 _SESSION = pytest.StashKey[MatrixSession]()
 _VERDICT = pytest.StashKey[Verdict]()
-_HANDLERS = pytest.StashKey[dict[int, Any]]()
-"""What signals did before we changed that."""
+_INTERRUPTS = pytest.StashKey[Interrupts]()
 _TROUBLE = pytest.StashKey[list[str]]()
 """What ended the run or kept its reports from being made."""
 _SKIPPED = (Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED)
@@ -64,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except HarnessError as error:
         raise _usage_error(error) from error
     config.stash[_TROUBLE] = []
+    config.stash[_INTERRUPTS] = Interrupts()
     _add_module(config)
 
 
@@ -129,12 +128,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         run = matrix.begin(items.keys())
         if matrix.worker:
             return None
-        _on_signal(session.config, signal.SIGTERM, signal.default_int_handler)
+        session.config.stash[_INTERRUPTS].end_on_term()
         _run_other_items(session, items)
         with _live_line(session.config, len(items), run.process_starts) as live:
             _run_cases(session, run, items, live)
     except KeyboardInterrupt:
-        _ignore_interrupts(session.config)
+        session.config.stash[_INTERRUPTS].ignore()
         raise
     except BadInput as error:
         raise _usage_error(error) from error
@@ -146,19 +145,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 def _note_trouble(config: pytest.Config, error: HarnessError) -> None:
     """The run can't go on, or its reports can't be made: the session ends by itself, and shows what there is."""
     config.stash[_TROUBLE].append(clean(str(error)))
-
-
-def _ignore_interrupts(config: pytest.Config) -> None:
-    """A second Ctrl-C must not keep the reports from being written: ending takes seconds, and has limits of its own."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _on_signal(config, number, signal.SIG_IGN)
-
-
-def _on_signal(config: pytest.Config, number: signal.Signals, handler: Any) -> None:
-    """Set a handler until the session is over. TERM, by which CI systems cancel, ends a run as Ctrl-C does."""
-    if threading.current_thread() is threading.main_thread():
-        before = signal.signal(number, handler)
-        config.stash.setdefault(_HANDLERS, {}).setdefault(number, before)
 
 
 def _is_case(item: pytest.Item) -> bool:
@@ -248,7 +234,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     matrix = session.config.stash.get(_SESSION, None)
     if matrix is None:
         return
-    _ignore_interrupts(session.config)
+    session.config.stash[_INTERRUPTS].ignore()
     try:
         matrix.close()
         if matrix.has_results:
@@ -284,8 +270,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         with suppress(HarnessError):  # said already
             matrix.close()
         matrix.leave()
-    for number, handler in config.stash.get(_HANDLERS, {}).items():
-        signal.signal(number, handler)
+        config.stash[_INTERRUPTS].restore()
 
 
 # ---- xdist -----------------------------------------------------------------------------------------------------------
