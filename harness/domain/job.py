@@ -9,6 +9,7 @@ from harness.domain.arm import Arm
 from harness.domain.canonical import digest
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
+from harness.domain.spread import Spread
 from harness.domain.workload import OutputProfile, Workload
 
 _PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
@@ -25,8 +26,9 @@ class Design:
         warmup: First repetitions of a process that are discarded.
         repetitions: Repetitions that are kept.
         burn_in: Processes per arm that are run first and not scored.
-        blocks: Process starts per arm that are scored.
+        blocks: Process starts per arm that are scored, at most: the stopping rule may end the job before.
         timeout_s: Limit of one engine process, seconds.
+        minutes: Budget of the whole job: no quad is begun that would not end within it; ``None``: no budget.
     """
 
     warmup: int = 4
@@ -34,6 +36,7 @@ class Design:
     burn_in: int = 1
     blocks: int = 4
     timeout_s: float = 600.0
+    minutes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Job:
         node_class: Where it may run.
         design: How often things are repeated.
         cases: Ids of the cases that it answers.
+        spreads: What is known beforehand of the scatter of its workloads' quads; part of the job, so that judging
+            again from the journal uses what the run used.
     """
 
     arms: tuple[Arm, ...]
@@ -55,6 +60,11 @@ class Job:
     node_class: NodeClass
     design: Design
     cases: tuple[str, ...]
+    spreads: tuple[Spread, ...] = ()
+
+    def spread_of(self, workload: str) -> Spread | None:
+        """What is known of a workload's scatter, if anything."""
+        return next((spread for spread in self.spreads if spread.workload == workload), None)
 
     @property
     def id(self) -> str:
