@@ -29,6 +29,7 @@ class Design:
         blocks: Process starts per arm that are scored, at most: the stopping rule may end the job before.
         timeout_s: Limit of one engine process, seconds.
         minutes: Budget of the whole job: no quad is begun that would not end within it; ``None``: no budget.
+        calibration: Whether arms of equal content are wanted: an arm against itself tells how far speeds scatter.
     """
 
     warmup: int = 4
@@ -37,6 +38,7 @@ class Design:
     blocks: int = 4
     timeout_s: float = 600.0
     minutes: float | None = None
+    calibration: bool = False
 
 
 @dataclass(frozen=True, slots=True)

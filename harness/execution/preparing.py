@@ -38,11 +38,13 @@ def prepare(job: Job) -> tuple[Prepared, ...]:
     """Prepare the arms of a job.
 
     Raises:
-        BadInput: If a build or model is missing or unusable, or two arms are the same in bytes and flags.
+        BadInput: If a build or model is missing or unusable, or two arms of a job that is no calibration are the same
+            in bytes and flags.
         Infrastructure: If a model could not be made here.
     """
     arms = tuple(_prepare_arm(job, arm) for arm in job.arms)
-    _check_contrast(arms)
+    if not job.design.calibration:
+        _check_contrast(arms)
     return arms
 
 

@@ -66,13 +66,13 @@ def unmeasured(evidence: Evidence) -> Verdict | None:
 
 
 def content_keys(evidence: Evidence) -> Verdict | None:
-    """What really ran must be one thing per arm, and two things in a contrast."""
+    """What really ran must be one thing per arm, and two things in a contrast that is no calibration."""
     keys = [{run.content_key for run in runs if run.content_key} for runs in evidence.runs]
     for arm, found in enumerate(keys):
         if len(found) > 1:
             reason = f"{evidence.label(arm)} changed while it was measured: content keys {', '.join(sorted(found))}"
             return evidence.verdict(Status.ERROR, reason, slug="E-content-changed")
-    if evidence.is_pair and set.intersection(*keys):
+    if evidence.is_pair and not evidence.record.job.design.calibration and set.intersection(*keys):
         reason = f"no contrast: both arms are the same content {keys[0].pop()}"
         return evidence.verdict(Status.ERROR, reason, slug="E-no-contrast")
     return None

@@ -159,6 +159,16 @@ def test_equal_arms_are_no_contrast(executor: Executor, tiny_model: Path) -> Non
     assert events[-1].failure.slug == "E-no-contrast"
 
 
+def test_a_calibration_runs_equal_arms(executor: Executor, tiny_model: Path) -> None:
+    """An arm against itself is measured where the design says so: both have processes, of one content."""
+    arm = wheel_arm(tiny_model)
+    events = run_to_end(executor, job_of(arm, arm, design=replace(QUICK, calibration=True)))
+    runs = [done.run for done in runs_of(events)]
+    assert [run.step.arm for run in runs if run.step.scored] == [0, 1]
+    assert len({run.content_key for run in runs}) == 1
+    assert events[-1].failure is None  # type: ignore[union-attr]
+
+
 def test_a_cancelled_job_ends_and_leaves_nothing(executor: Executor, tiny_model: Path, tmp_path: Path) -> None:
     """Cancelling kills an engine that does not listen, and does not blame it; the end arrives; the next job runs."""
     job = job_of(standin_arm(tmp_path / "cancelled", tiny_model, "deaf"))

@@ -148,6 +148,13 @@ def test_equal_content_is_no_contrast() -> None:
     assert judge(contrast(), record(runs), POLICY).slug == "E-no-contrast"
 
 
+def test_equal_content_is_what_a_calibration_measures() -> None:
+    runs = [replace(each, content_key="same") for each in SLOWER]
+    told = record(runs)
+    calibration = replace(told, job=replace(told.job, design=replace(told.job.design, calibration=True)))
+    assert judge(contrast(), calibration, POLICY).throughput is Throughput.REGRESSED
+
+
 def test_content_that_changed_under_the_run_is_an_error() -> None:
     runs = (*SLOWER[:7], replace(SLOWER[7], content_key="other"))
     assert judge(contrast(), record(runs), POLICY).slug == "E-content-changed"
