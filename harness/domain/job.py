@@ -9,6 +9,7 @@ from harness.domain.arm import Arm
 from harness.domain.canonical import digest
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
+from harness.domain.quiet import Quiet
 from harness.domain.spread import Spread
 from harness.domain.workload import OutputProfile, Workload
 
@@ -30,6 +31,7 @@ class Design:
         timeout_s: Limit of one engine process, seconds.
         minutes: Budget of the whole job: no quad is begun that would not end within it; ``None``: no budget.
         calibration: Whether arms of equal content are wanted: an arm against itself tells how far speeds scatter.
+        quiet: What is done against noise.
     """
 
     warmup: int = 4
@@ -39,6 +41,7 @@ class Design:
     timeout_s: float = 600.0
     minutes: float | None = None
     calibration: bool = False
+    quiet: Quiet = Quiet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,11 @@ class Job:
                 self.node_class.name,
             ]
         )
+
+    @property
+    def blocks_at_once(self) -> int:
+        """Blocks that are begun, ended and voided together: the two of a quad, else one."""
+        return 2 if len(self.arms) == 2 else 1  # noqa: PLR2004 - baseline and candidate
 
     @property
     def process_starts(self) -> int:

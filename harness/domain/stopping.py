@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 
 
+class JobEnd(StrEnum):
+    """Why a job that ended well began no more processes."""
+
+    DECIDED = "decided"
+    SCHEDULE = "schedule"
+    BUDGET = "budget"
+
+
 class StoppingRule(Protocol):
-    """Decides after each whole block whether more of the schedule is needed."""
+    """Decides before each quad (with one arm or more than two: each block) whether more of the schedule is needed."""
 
     def undecided(self, job: Job, runs: Sequence[ProcessRun]) -> tuple[str, ...]:
-        """Names of the workloads that need more blocks; empty ends the job."""
+        """Names of the workloads that need more quads; empty ends the job."""
         ...
 
 
