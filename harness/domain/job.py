@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.domain.arm import Arm
 from harness.domain.canonical import digest
@@ -41,7 +41,7 @@ class Design:
     timeout_s: float = 600.0
     minutes: float | None = None
     calibration: bool = False
-    quiet: Quiet = Quiet()
+    quiet: Quiet = field(default_factory=Quiet)
 
 
 @dataclass(frozen=True, slots=True)
