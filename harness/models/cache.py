@@ -154,13 +154,13 @@ def ensure_model(
 def ensure(request: ModelRequest, workshop: Workshop) -> Path:
     """As `ensure_model`, for a request and a workshop."""
     quant = known_quant(request.quant)
-    if quant.name == UNQUANTIZED:
-        return _ensure_f16(request.card, workshop)
+    if quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn":
+        return _ensure_written(request.card, quant, workshop)
     quantizer = find_quantizer()
     final = _final_path(request.card, quant, workshop, quantizer)
     if _ready(final):
         return final
-    source = _ensure_f16(request.card, workshop)
+    source = _ensure_written(request.card, known_quant(UNQUANTIZED), workshop)
     with _turn(final, workshop) as made_meanwhile:
         if not made_meanwhile:
             _quantize_into(final, source, quant, quantizer, workshop)
@@ -177,12 +177,12 @@ def read_sidecar(model: Path) -> Sidecar | None:
         return None
 
 
-def _ensure_f16(card: Card, workshop: Workshop) -> Path:
-    quant = known_quant(UNQUANTIZED)
+def _ensure_written(card: Card, quant: Quant, workshop: Workshop) -> Path:
+    """The model as this package writes it, without a quantizer."""
     final = _final_path(card, quant, workshop, None)
     if _ready(final):
         return final
-    plan = plan_model(card)
+    plan = plan_model(card, None if quant.name == UNQUANTIZED else quant)
     with _turn(final, workshop) as made_meanwhile:
         if not made_meanwhile:
             _write_into(final, plan, workshop)

@@ -57,6 +57,9 @@ class WeightRecipe(Strict):
         attention_sd: Standard deviation of the attention scores. At 2 attention picks a few tokens as trained heads do,
             so that greedy text does not fall into cycles; at 1 it averages over all of them.
         router: How tokens spread over the experts.
+        blocks: Where quantized weights come from: ``quantized`` rounds the card's F16 network with a real quantizer;
+            ``drawn`` draws random blocks, so that a model of 30 billion parameters is written in the time that its disk
+            takes and no F16 file is needed. Two quants that are drawn are two different networks.
     """
 
     seed: Annotated[int, Field(ge=0)]
@@ -64,6 +67,7 @@ class WeightRecipe(Strict):
     logits_sd: Annotated[float, Field(gt=0)] = 3.5
     attention_sd: Annotated[float, Field(gt=0)] = 2.0
     router: Literal["balanced"] = "balanced"
+    blocks: Literal["quantized", "drawn"] = "quantized"
 
 
 class Card(Strict):
@@ -87,7 +91,10 @@ class Card(Strict):
 
     def canonical_json(self) -> str:
         """The card as JSON that does not depend on formatting, key order or which defaults were written out."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        # Keys younger than the format are left out at their defaults: older cards' files keep their digests.
+        younger = {"weights": {"blocks"}} if self.weights.blocks == "quantized" else None
+        content = self.model_dump(mode="json", exclude=younger)
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def digest(self) -> str:
         """SHA-256 over the card and the training text it names, in hexadecimal."""

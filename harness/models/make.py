@@ -12,6 +12,8 @@ from harness.models import weights
 from harness.models.card import Card
 from harness.models.gguf_format import MetaValue, TensorSpec
 from harness.models.gguf_writer import file_size, write_gguf
+from harness.models.mixtures import mixed
+from harness.models.quantize import Quant
 from harness.models.tokenizer import TokenKind, Vocabulary, build_vocabulary
 
 MAKER_VERSION = 1
@@ -20,6 +22,8 @@ MAKER_VERSION = 1
 SYNTHETIC_KEY = "moe_harness.synthetic"
 CARD_KEY = "moe_harness.card"
 CARD_DIGEST_KEY = "moe_harness.card_sha256"
+_QUANTIZATION_VERSION = 2
+"""``GGML_QNT_VERSION`` of both forks."""
 
 BytesDone = Callable[[int, int], None]
 """Told how many bytes of how many are written."""
@@ -47,25 +51,35 @@ class Plan:
         return file_size(self.metadata, self.tensors)
 
 
-def plan_model(card: Card) -> Plan:
+def plan_model(card: Card, quant: Quant | None = None) -> Plan:
     """Work out header and tensors.
+
+    Args:
+        card: The card.
+        quant: The mixture to draw; ``None``: the types that the card says.
 
     Raises:
         BadInput: ``E-card-not-makeable``: a tensor type that can't be drawn, or a tokenizer recipe that does not work
-            out.
+            out; ``E-mixture-unknown``.
     """
     vocabulary = _vocabulary(card)
     layout = card.shape.layout(len(vocabulary.tokens) if vocabulary else 0)
-    foreign = [tensor for tensor in layout.tensors if not weights.can_fill(tensor)]
+    tensors = layout.tensors if quant is None else mixed(layout.tensors, quant.name, card.name)
+    foreign = [tensor for tensor in tensors if not weights.can_fill(tensor)]
     if foreign:
         found = f"tensor '{foreign[0].name}' has type {foreign[0].type.name}"
-        raise BadInput("E-card-not-makeable", f"{found}; only F32 and F16 can be drawn so far", where=card.name)
-    metadata = {**layout.metadata, **_provenance(card)}
+        raise BadInput(
+            "E-card-not-makeable",
+            f"{found}, which can't be drawn",
+            hint=f"types that can: {', '.join(sorted(weights.FILLED_TYPES))}",
+            where=card.name,
+        )
+    metadata = {**layout.metadata, **_provenance(card), **(_quantized(quant) if quant else {})}
     control: frozenset[int] = frozenset()
     if vocabulary and card.tokenizer:
         metadata |= vocabulary.metadata(card.tokenizer.pre)
         control = frozenset(number for number, kind in enumerate(vocabulary.kinds) if kind is not TokenKind.NORMAL)
-    return Plan(card, metadata, layout.tensors, control)
+    return Plan(card, metadata, tensors, control)
 
 
 def write_model(file: BinaryIO, plan: Plan, progress: BytesDone | None = None) -> None:
@@ -96,6 +110,13 @@ def _provenance(card: Card) -> dict[str, MetaValue]:
         SYNTHETIC_KEY: MetaValue("bool", True),
         CARD_KEY: MetaValue("string", card.name),
         CARD_DIGEST_KEY: MetaValue("string", card.digest()),
+    }
+
+
+def _quantized(quant: Quant) -> dict[str, MetaValue]:
+    return {
+        "general.file_type": MetaValue("u32", quant.file_type),
+        "general.quantization_version": MetaValue("u32", _QUANTIZATION_VERSION),
     }
 
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.models.blocks import BLOCK_TYPES, BlockShape, draw_blocks
 from harness.models.card import WeightRecipe
 from harness.models.gguf_format import TensorSpec
 
@@ -38,22 +39,28 @@ _CONTROL_DAMPING = 0.1
 _EXPERTS_OUT = 0.6 * 0.53
 _FORMATS: dict[str, np.dtype[np.floating]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
 
+FILLED_TYPES = frozenset(_FORMATS) | BLOCK_TYPES
+"""Names of the tensor types that can be drawn here."""
+
 Draws = NDArray[np.int64]
 
 
 def can_fill(tensor: TensorSpec) -> bool:
-    """Whether tensors of this type can be drawn here; quantized ones can't."""
-    return tensor.type.name in _FORMATS
+    """Whether tensors of this type can be drawn here."""
+    return tensor.type.name in FILLED_TYPES
 
 
 def tensor_bytes(tensor: TensorSpec, recipe: WeightRecipe, control_rows: frozenset[int]) -> Iterator[bytes]:
-    """The weights of one tensor, in pieces of at most a mebibyte or one row.
+    """The weights of one tensor, in pieces of some mebibytes or one row.
 
     Args:
         tensor: Name, shape and type; the name decides its role.
         recipe: Seed and gains.
         control_rows: Token ids whose output rows are damped.
     """
+    if tensor.type.name in BLOCK_TYPES:
+        yield from _block_bytes(tensor, recipe, control_rows)
+        return
     form = _FORMATS[tensor.type.name]
     columns = tensor.shape[0]
     rows = tensor.parameters // columns
@@ -69,6 +76,17 @@ def tensor_bytes(tensor: TensorSpec, recipe: WeightRecipe, control_rows: frozens
             damped = [row - first for row in sorted(control_rows) if first <= row < first + len(block)]
             scale[damped] *= np.float32(_CONTROL_DAMPING)
         yield (block.astype(np.float32) * scale).astype(form).tobytes()
+
+
+def _block_bytes(tensor: TensorSpec, recipe: WeightRecipe, control_rows: frozenset[int]) -> Iterator[bytes]:
+    columns = tensor.shape[0]
+    rows = tensor.parameters // columns
+    row_sd = np.full(1, _row_sd(tensor.name, columns, recipe))
+    if tensor.name == "output.weight":
+        row_sd = np.repeat(row_sd, rows)
+        row_sd[sorted(row for row in control_rows if row < rows)] *= _CONTROL_DAMPING
+    shape = BlockShape(tensor.type.name, tensor.type.block_bytes, columns // tensor.type.block, rows)
+    return draw_blocks(_source(recipe.seed, tensor.name), shape, row_sd)
 
 
 def _norm_weight(name: str, recipe: WeightRecipe) -> float:
@@ -97,8 +115,12 @@ def _row_scales(name: str, block: Draws, recipe: WeightRecipe) -> NDArray[np.flo
         squares: NDArray[np.int64] = (block * block).sum(axis=1, keepdims=True)
         scales: NDArray[np.float32] = np.reciprocal(np.sqrt(squares.astype(np.float64))).astype(np.float32)
         return scales
-    sd = 1.0 if name == "token_embd.weight" else _gain(name, recipe) / math.sqrt(columns)
-    return np.full((rows, 1), sd / _DRAW_SD, np.float32)
+    return np.full((rows, 1), _row_sd(name, columns, recipe) / _DRAW_SD, np.float32)
+
+
+def _row_sd(name: str, columns: int, recipe: WeightRecipe) -> float:
+    """Standard deviation of the weights of a row."""
+    return 1.0 if name == "token_embd.weight" else _gain(name, recipe) / math.sqrt(columns)
 
 
 def _gain(name: str, recipe: WeightRecipe) -> float:

@@ -14,6 +14,7 @@ from harness.domain.errors import BadInput
 from harness.models.cache import read_sidecar
 from harness.models.card import parse_card
 from harness.models.gguf_reader import read_header
+from harness.models.inspect import inspect_gguf
 from harness.models.make import MAKER_VERSION, plan_model
 
 gguf = pytest.importorskip("gguf", reason="moe-harness[local] is not installed")
@@ -102,12 +103,26 @@ def test_routers_are_balanced(tiny_f16: Path) -> None:
         assert uses.max() < 230
 
 
-def test_quantized_tables_are_refused_so_far() -> None:
-    """A table of quantized tensors can be read, but not drawn yet, and the error says which tensor."""
+@pytest.mark.parametrize(("kind", "bytes_"), [("Q4_K", 144), ("IQ4_XS", 136)])
+def test_tables_of_quantized_tensors_are_drawn(kind: str, bytes_: int, tmp_path: Path) -> None:
+    """What a real file's header gives can be made again, type by type."""
     content = micro_content()
-    content["shape"] = {"rule": "explicit", "metadata": {}, "tensors": [{"name": "x", "shape": [256], "type": "Q4_K"}]}
-    with pytest.raises(BadInput, match="tensor 'x' has type Q4_K"):
+    content["shape"] = {"rule": "explicit", "metadata": {}, "tensors": [{"name": "x", "shape": [256], "type": kind}]}
+    made = write_card_model(parse_card(json.dumps(content), where="x"), tmp_path / "x.gguf")
+    assert inspect_gguf(made).quant_mix == {kind: bytes_}
+
+
+def test_types_that_cannot_be_drawn_are_named() -> None:
+    """The error says which tensor, and which types can be drawn."""
+    content = micro_content()
+    content["shape"] = {
+        "rule": "explicit",
+        "metadata": {},
+        "tensors": [{"name": "x", "shape": [256], "type": "IQ2_KT"}],
+    }
+    with pytest.raises(BadInput, match="tensor 'x' has type IQ2_KT") as refused:
         plan_model(parse_card(json.dumps(content), where="x"))
+    assert "Q4_K" in str(refused.value)
 
 
 def test_impossible_vocabulary_is_told() -> None:
