@@ -10,7 +10,7 @@ from harness.domain.canonical import digest
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
 from harness.domain.quiet import Quiet
-from harness.domain.spread import Spread
+from harness.domain.spread import Quarantine, Spread
 from harness.domain.workload import OutputProfile, Workload
 
 _PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
@@ -35,6 +35,7 @@ class Design:
     """
 
     warmup: int = 4
+        slowdown: Share of its speed that a calibration takes from the candidate on purpose: a loss that must be found.
     repetitions: int = 3
     burn_in: int = 1
     blocks: int = 4
@@ -45,6 +46,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
+    slowdown: float = 0.0
 class Job:
     """One lease of a slot: one node, one time window.
 
@@ -60,6 +62,7 @@ class Job:
     """
 
     arms: tuple[Arm, ...]
+        quarantines: Workloads that are not judged on some nodes, for the same reason a part of the job.
     workloads: tuple[Workload, ...]
     outputs: OutputProfile | None
     node_class: NodeClass
@@ -69,6 +72,7 @@ class Job:
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""
+    quarantines: tuple[Quarantine, ...] = ()
         return next((spread for spread in self.spreads if spread.workload == workload), None)
 
     @property
@@ -83,6 +87,7 @@ class Job:
             ]
         )
 
+                *([self.design.slowdown] if self.design.slowdown else []),
     @property
     def blocks_at_once(self) -> int:
         """Blocks that are begun, ended and voided together: the two of a quad, else one."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.domain.canonical import digest
+
 GIB = 1024**3
 
 ANY_CLASS = "any"
@@ -72,6 +74,16 @@ class NodeFacts:
     def usable_ram_bytes(self) -> int:
         """Physical memory, or the cgroup's limit where that is smaller."""
         return min(self.ram_bytes, self.cgroup_memory_bytes or self.ram_bytes)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what has to be equal for figures of another time to be comparable: CPU, cores, memory, GPUs, kernel.
+
+        Memory in whole GiB: the kernel keeps a little more or less of it for itself at each start.
+        """
+        gpus = [[gpu.name, round(gpu.vram_bytes / GIB), gpu.driver] for gpu in self.gpus]
+        memory = [round(self.ram_bytes / GIB), round(self.usable_ram_bytes / GIB)]
+        return "node-" + digest([self.cpu_model, self.cores, memory, gpus, self.kernel, self.numa_nodes])
 
 
 @dataclass(frozen=True, slots=True)

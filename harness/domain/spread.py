@@ -20,3 +20,18 @@ class Spread:
     quad_sd: float
     df: float
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """A workload that a calibration found unfit to be judged on one node.
+
+    Attributes:
+        workload: The workload's name.
+        node: Fingerprint of the node.
+        reason: Which calibration found what, in words.
+    """
+
+    workload: str
+    node: str
+    reason: str

@@ -122,6 +122,7 @@ def _request(order: Order) -> dict[str, Any]:
         "repetitions": order.repetitions,
         "seed": _SEED,
         "outputs": _outputs(order.outputs) if order.outputs else None,
+        **({"slowdown": order.slowdown} if order.slowdown else {}),
     }
 
 

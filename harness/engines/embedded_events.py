@@ -99,6 +99,9 @@ def identity(events: Events) -> dict[str, str]:
     libraries = events.hello.get("libraries")
     if libraries:
         said["libraries"] = json.dumps(libraries, sort_keys=True)
+    planted = events.loaded.get("planted_slowdown")
+    if planted:
+        said["planted_slowdown"] = str(planted)
     implied = events.loaded.get("implied")
     if implied:
         said["implied"] = json.dumps(implied, sort_keys=True)

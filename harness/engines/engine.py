@@ -27,6 +27,7 @@ class Order:
         repetitions: Repetitions of each, warm-up included: every one is reported raw.
         outputs: Prompts to answer, or ``None``.
         threads: Compute threads.
+        slowdown: Share of its speed that is taken away on purpose: a calibration's planted loss.
     """
 
     arm: Arm
@@ -35,6 +36,7 @@ class Order:
     repetitions: int
     outputs: OutputProfile | None
     threads: int
+    slowdown: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.domain.arm import Arm
+from harness.domain.build import Tool
 from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.job import Job
@@ -42,7 +43,7 @@ def prepare(job: Job) -> tuple[Prepared, ...]:
             in bytes and flags.
         Infrastructure: If a model could not be made here.
     """
-    arms = tuple(_prepare_arm(job, arm) for arm in job.arms)
+    arms = tuple(_prepare_arm(job, arm, _planted(job, index)) for index, arm in enumerate(job.arms))
     if not job.design.calibration:
         _check_contrast(arms)
     return arms
@@ -58,7 +59,18 @@ def threads_for(arm: Arm) -> int:
     return int(declared) if declared else default_threads()
 
 
-def _prepare_arm(job: Job, arm: Arm) -> Prepared:
+def _planted(job: Job, index: int) -> float:
+    """The slowdown that a calibration plants in the candidate. A bench of its own can't be slowed from inside."""
+    if not job.design.slowdown or index == 0:
+        return 0.0
+    arm = job.arms[index]
+    if arm.build.tool is not Tool.EMBEDDED:
+        message = f"a slowdown can't be planted in {arm.build.tool}"
+        raise BadInput("E-no-plant", message, hint="plant fewer threads instead", where=f"builds.{arm.build.name}")
+    return job.design.slowdown
+
+
+def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
     engine = informed_engine(arm.build, dict(arm.environment))
     files = engine.locate()
     order = Order(
@@ -68,12 +80,15 @@ def _prepare_arm(job: Job, arm: Arm) -> Prepared:
         repetitions=job.design.warmup + job.design.repetitions,
         outputs=None,
         threads=threads_for(arm),
+        slowdown=slowdown,
     )
     bytes_run = sorted(file_sha256(path) for path in files)
     opaque = engine.opaque()
     if opaque:
         # What runs is not known, so it is never equal to what ran another time.
         bytes_run.append(uuid.uuid4().hex)
+    if slowdown:
+        bytes_run.append(f"slowed by {slowdown}")
     key = digest([file_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
     return Prepared(engine, order, key, opaque)
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from .errors import EmbeddedError
 from .flags import FORKS, Flags, complete_flags
 
-_TOP_KEYS = frozenset({"fork", "model", "threads", "flags", "workloads", "repetitions", "seed", "outputs", "n_ctx"})
+_TOP_KEYS = frozenset(
+    {"fork", "model", "threads", "flags", "workloads", "repetitions", "seed", "outputs", "n_ctx", "slowdown"}
+)
 _WORKLOAD_KEYS = frozenset({"name", "n_prompt", "n_gen", "n_depth"})
 _OUTPUT_KEYS = frozenset({"prompts", "n_predict", "positions", "top"})
 _PROMPT_KEYS = frozenset({"name", "text"})
@@ -80,6 +82,7 @@ class Request:
         seed: Of the random tokens.
         outputs: What to produce after the measuring, if anything.
         n_ctx: Context cells; 0 means what workloads and prompts need.
+        slowdown: Share of its speed that is taken away on purpose; only a calibration asks for it.
     """
 
     fork: str
@@ -91,6 +94,7 @@ class Request:
     seed: int
     outputs: OutputsPlan | None
     n_ctx: int
+    slowdown: float = 0.0
 
     @property
     def cells_needed(self) -> int:
@@ -134,6 +138,7 @@ def parse_request(text: str) -> Request:
         seed=_number("seed", fields.get("seed", 0), low=0, high=(1 << 63) - 1),
         outputs=_outputs(fields.get("outputs")),
         n_ctx=_number("n_ctx", fields.get("n_ctx", 0), low=0),
+        slowdown=_share("slowdown", fields.get("slowdown", 0)),
     )
     if not request.workloads and request.outputs is None:
         raise _refused("workloads", "nothing to do: neither workloads nor outputs are asked for")
@@ -170,6 +175,12 @@ def _number(where: str, value: object, *, low: int, high: int = _LIMIT) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise _refused(where, f"expected a whole number from {low} to {high}, got {value!r}")
     return value
+
+
+def _share(where: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+        raise _refused(where, f"expected a number from 0 to below 1, got {value!r}")
+    return float(value)
 
 
 def _workload(where: str, value: object) -> Workload:

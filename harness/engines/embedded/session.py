@@ -18,6 +18,7 @@ from .channel import Channel, EngineLog
 from .flags import IK, MAINLINE
 from .library import mapped_libraries, open_verified
 from .loop import measure
+from .plant import Slowed
 from .prompts import TokenizedPrompt, cells_needed, tokenize_prompts
 from .request import OutputsPlan, Request, round_up_cells
 from .rows import asked_or_found, host_cpu, make_row, utc_now
@@ -83,6 +84,7 @@ def _serve(api: Bindings, request: Request, channel: Channel) -> None:
             **api.model_facts(),
             "flags": dict(request.flags),
             "implied": api.implied(request.flags),
+            **({"planted_slowdown": request.slowdown} if request.slowdown else {}),
         },
     )
     _measure_all(api, context, request, channel)
@@ -94,10 +96,11 @@ def _measure_all(api: Bindings, context: int, request: Request, channel: Channel
     """Measure every workload, each repetition in the cleared context."""
     facts = api.context_facts(context)
     common = _common_fields(api, request, facts)
+    timed = Slowed(api, request.slowdown) if request.slowdown else api
     for load in request.workloads:
         started = utc_now()
         samples = measure(
-            api, context, load, batch_size=facts["n_batch"], repetitions=request.repetitions, seed=request.seed
+            timed, context, load, batch_size=facts["n_batch"], repetitions=request.repetitions, seed=request.seed
         )
         channel.emit("row", {"workload": load.name, "row": make_row(request, load, samples, common, started)})
 

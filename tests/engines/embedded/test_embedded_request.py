@@ -55,6 +55,8 @@ def test_a_whole_request_is_read() -> None:
         ({"threads": ...}, "threads"),
         ({"repetitions": 0}, "repetitions"),
         ({"seed": -1}, "seed"),
+        ({"slowdown": 1.0}, "slowdown"),
+        ({"slowdown": "0.1"}, "slowdown"),
         ({"flags": []}, "flags"),
         ({"workloads": {}}, "workloads"),
         ({"workloads": []}, "workloads"),
