@@ -10,7 +10,7 @@ from harness.domain.arm import Arm
 from harness.domain.canonical import digest, id_part
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, ProfileWorkload, Timed, Workload
 
 ARM_SEPARATOR = ".."
 
@@ -91,14 +91,14 @@ class Case:
     Attributes:
         kind: What is asked.
         arms: One arm, or baseline and candidate.
-        workload: A timed workload, a profile of prompts, or ``None`` for the peak over everything.
+        workload: A timed workload, prompts whose outputs are compared, or ``None`` for the peak over everything.
         node_class: Where it is asked.
         check: What has to hold.
     """
 
     kind: Kind
     arms: tuple[Arm, ...]
-    workload: Workload | OutputProfile | None
+    workload: Timed | OutputProfile | None
     node_class: NodeClass
     check: Check
 
@@ -117,10 +117,16 @@ class Case:
     @property
     def key(self) -> str:
         """Hash of everything declared that decides the measurement: equal keys may be compared through time."""
-        workload = self.workload
-        load = (
-            [workload.n_prompt, workload.n_gen, workload.n_depth]
-            if isinstance(workload, Workload)
-            else [self.workload_name]
-        )
+        load = _declared(self.workload) or [self.workload_name]
         return digest([self.kind, [arm.identity for arm in self.arms], load, self.node_class.name])
+
+
+def _declared(workload: Timed | OutputProfile | None) -> list[str | int]:
+    """What decides a timed workload; nothing of others."""
+    match workload:
+        case Workload():
+            return [workload.n_prompt, workload.n_gen, workload.n_depth]
+        case ProfileWorkload():
+            return [workload.name, workload.profile.identity]
+        case _:
+            return []

@@ -11,7 +11,7 @@ from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
 from harness.domain.quiet import Quiet
 from harness.domain.spread import Quarantine, Spread
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, ProfileWorkload, PromptProfile, Timed
 
 _PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
 """ABBA, then BAAB: linear drift cancels inside each quad of two pairs and the two quads cancel each other's order."""
@@ -52,7 +52,8 @@ class Job:
 
     Attributes:
         arms: One arm, or baseline and candidate.
-        workloads: All measured by every process start of an arm: the model is loaded once for them.
+        workloads: All measured by every process start of an arm: the model is loaded once for them. Either plain ones,
+            or quantities of one profile: only one request can be the first of a process.
         outputs: Prompts that the burn-in process of each arm answers; ``None``: no output check.
         node_class: Where it may run.
         design: How often things are repeated.
@@ -63,7 +64,7 @@ class Job:
 
     arms: tuple[Arm, ...]
         quarantines: Workloads that are not judged on some nodes, for the same reason a part of the job.
-    workloads: tuple[Workload, ...]
+    workloads: tuple[Timed, ...]
     outputs: OutputProfile | None
     node_class: NodeClass
     design: Design
@@ -76,6 +77,12 @@ class Job:
         return next((spread for spread in self.spreads if spread.workload == workload), None)
 
     @property
+    def profile(self) -> PromptProfile | None:
+        """The profile whose quantities are measured; ``None`` where the workloads are plain."""
+        loads = (workload for workload in self.workloads if isinstance(workload, ProfileWorkload))
+        return next((workload.profile for workload in loads), None)
+
+    @property
     def id(self) -> str:
         """Stable id: equal arms, workloads, class and design give an equal id."""
         return "job-" + digest(
@@ -84,6 +91,7 @@ class Job:
                 [workload.name for workload in self.workloads],
                 self.outputs.name if self.outputs else "",
                 self.node_class.name,
+                *([self.profile.identity] if self.profile else []),
             ]
         )
 

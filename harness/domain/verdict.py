@@ -16,7 +16,7 @@ class Estimate:
         low: Lower bound of the interval.
         high: Upper bound.
         n: Process starts (single arm) or pairs (contrast) it rests on.
-        unit: ``t/s``, ``ratio`` or ``MiB``.
+        unit: ``t/s``, ``ms``, ``ratio`` or ``MiB``.
         p: Two-sided p-value, where a test was made.
     """
 
@@ -37,12 +37,14 @@ class ArmSpeed:
         tps: Tokens per second: geometric mean of process medians.
         spread: Standard deviation of the process medians over their mean; ``None`` below two processes.
         processes: Process starts.
+        ms: Where the workload is a time to the first token: that time, of which ``tps`` is the inverse.
     """
 
     label: str
     tps: float
     spread: float | None
     processes: int
+    ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

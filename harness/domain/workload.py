@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from harness.domain.canonical import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,87 @@ class Workload:
     def tokens(self) -> int:
         """Tokens inside the timed part; speed is this over the time."""
         return self.n_prompt + self.n_gen
+
+
+class Metric(StrEnum):
+    """What is measured of a request, each a workload of its own."""
+
+    COLD = "cold"
+    """Start of the process to the first token of its first request, the model's loading included."""
+    TTFT = "ttft"
+    """Request to first token, in a process that has answered before."""
+    PREFILL = "prefill"
+    """Prompt tokens over the time that they take."""
+    DECODE = "decode"
+    """Tokens after the first over the time that they take."""
+    PEAK = "peak"
+    """Peak resident memory of the process that answers: asked by memory limits, not timed."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time to the first token, shown in ms; the others are speeds."""
+        return self in (Metric.COLD, Metric.TTFT)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProfile:
+    """A request as users make it: a prompt of a certain kind, and how much is generated.
+
+    Attributes:
+        name: E.g. ``chat``.
+        text: The prompt.
+        n_predict: Tokens generated, at least 2; the end-of-text token ends nothing.
+        prompt_tokens: Tokens of prompt: the text's last ones, the text repeated where it is shorter; 0: the text as it
+            is.
+    """
+
+    name: str
+    text: str
+    n_predict: int
+    prompt_tokens: int = 0
+
+    @property
+    def identity(self) -> str:
+        """Hash of what is asked; the name does not matter."""
+        return digest([self.text, self.n_predict, self.prompt_tokens])
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileWorkload:
+    """One measured quantity of a profile.
+
+    Attributes:
+        profile: The request.
+        metric: What is measured of it.
+    """
+
+    profile: PromptProfile
+    metric: Metric
+
+    @property
+    def name(self) -> str:
+        """E.g. ``chat.ttft``."""
+        return f"{self.profile.name}.{self.metric}"
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens inside the timed part, 1 for a time to first token; ``None``: the model's tokenizer decides."""
+        match self.metric:
+            case Metric.PREFILL:
+                return self.profile.prompt_tokens or None
+            case Metric.DECODE:
+                return self.profile.n_predict - 1
+            case _:
+                return 1
+
+
+Timed: TypeAlias = Workload | ProfileWorkload
+"""What a job measures."""
+
+
+def is_time(workload: object) -> bool:
+    """Whether a workload is a time to the first token: a speed of 1 over it, shown in ms."""
+    return isinstance(workload, ProfileWorkload) and workload.metric.is_time
 
 
 @dataclass(frozen=True, slots=True)

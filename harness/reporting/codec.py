@@ -17,7 +17,7 @@ from harness.domain.arm import Arm
 from harness.domain.case import Case, Check, ContrastCheck, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
 
 T = TypeVar("T")
 
@@ -25,7 +25,9 @@ _TAG = "type"
 _CHECKS: dict[str, type[Check]] = {
     each.__name__: each for each in (FloorCheck, ContrastCheck, PitfallCheck, OutputCheck, MemoryCheck)
 }
-_WORKLOADS: dict[str, type[Workload | OutputProfile]] = {each.__name__: each for each in (Workload, OutputProfile)}
+_WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
+    each.__name__: each for each in (Workload, ProfileWorkload, OutputProfile)
+}
 
 
 def encode(value: object) -> Any:
