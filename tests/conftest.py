@@ -34,7 +34,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Neither wait for a real measurement on this host nor hold one up."""
+    """Neither wait for a real measurement on this host nor hold one up, and know nothing of its calibrations."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOE_LOCK_DIR", str(tmp_path_factory.mktemp("host-lock")))
+        patch.setenv("MOE_SPREADS", str(tmp_path_factory.mktemp("spreads") / "spreads.json"))
         yield
