@@ -17,6 +17,7 @@ from harness.judging.memory import judge_memory
 from harness.judging.outputs import OutputsVerdict, judge_outputs, scope
 from harness.judging.pitfalls import judge_pitfall
 from harness.judging.quants import limits_of
+from harness.judging.quarantine import quarantined
 from harness.judging.record import JobRecord
 from harness.judging.samples import arm_speed
 from harness.judging.throughput import ContrastVerdict, Rule, judge_contrast
@@ -29,6 +30,7 @@ _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
     gates.content_keys,
     gates.niced,
 )
+    quarantined,
 
 
 def judge(case: Case, job: JobRecord, policy: Policy) -> Verdict:
