@@ -29,8 +29,8 @@ _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
     gates.unmeasured,
     gates.content_keys,
     gates.niced,
-)
     quarantined,
+)
 
 
 def judge(case: Case, job: JobRecord, policy: Policy) -> Verdict:
