@@ -13,6 +13,7 @@ from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, ProfileWorkload, Timed, Workload
 
 ARM_SEPARATOR = ".."
+_MS = 1000.0
 
 
 class Expectation(StrEnum):
@@ -26,9 +27,20 @@ class Expectation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FloorCheck:
-    """An absolute threshold on one arm's speed. ``None``: the speed is measured and shown, no threshold."""
+    """An absolute threshold on one arm's speed. Without one the speed is measured and shown.
+
+    Attributes:
+        tokens_per_second: The least speed; ``None``: no threshold, or one in ms.
+        max_ms: Of a time to the first token, the longest; ``None``: no threshold, or one in tokens per second.
+    """
 
     tokens_per_second: float | None
+    max_ms: float | None = None
+
+    @property
+    def least_tps(self) -> float | None:
+        """The threshold as a speed: a time to the first token is judged as one token over it."""
+        return _MS / self.max_ms if self.max_ms else self.tokens_per_second
 
 
 @dataclass(frozen=True, slots=True)

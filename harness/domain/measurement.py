@@ -192,6 +192,11 @@ class ProcessRun:
         return next((entry for entry in self.samples if entry.workload == workload), None)
 
 
+def prompt_fact(profile: str) -> str:
+    """Under which name a process says in ``ProcessRun.engine`` into which tokens it cut a profile's prompt."""
+    return f"prompt[{profile}]"
+
+
 def is_plausible_ns(value: float) -> bool:
     """A time can be judged only if it is a positive finite number."""
     return math.isfinite(value) and value > 0

@@ -10,6 +10,7 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
+from harness.domain.workload import is_time
 from harness.judging.record import JobRecord
 from harness.judging.wording import expected_text, node_text
 
@@ -54,6 +55,11 @@ class Evidence:
     def times_speed(self) -> bool:
         """Whether the case is about speed."""
         return self.case.kind in (Kind.THROUGHPUT, Kind.PITFALL)
+
+    @property
+    def in_ms(self) -> bool:
+        """Whether the case's figures are times to the first token."""
+        return is_time(self.case.workload)
 
     @property
     def where(self) -> str:

@@ -9,7 +9,7 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.verdict import Estimate
 from harness.domain.words import Status
 from harness.judging.intervals import LogMean
-from harness.judging.samples import ProcessMedian, process_medians
+from harness.judging.samples import MS_PER_S, ProcessMedian, process_medians
 from harness.judging.throughput import Rule
 
 _ROUNDING = 1 - 1e-12
@@ -33,7 +33,9 @@ class FloorVerdict:
     medians: tuple[ProcessMedian, ...]
 
 
-def judge_floor(runs: Sequence[ProcessRun], workload: str, floor: float | None, rule: Rule) -> FloorVerdict:
+def judge_floor(
+    runs: Sequence[ProcessRun], workload: str, floor: float | None, rule: Rule, *, in_ms: bool = False
+) -> FloorVerdict:
     """Judge one arm's speed against a floor.
 
     The interval's lower bound at or above the floor passes, its upper bound under the floor fails.
@@ -43,6 +45,7 @@ def judge_floor(runs: Sequence[ProcessRun], workload: str, floor: float | None, 
         workload: The workload's name.
         floor: Tokens per second; ``None``: the speed is shown and passes.
         rule: The settings; its ``min_pairs`` are the fewest process starts.
+        in_ms: Whether the workload is a time to the first token: then the figures are shown in ms.
 
     Raises:
         Implausible: If a measurement is not a speed.
@@ -50,8 +53,27 @@ def judge_floor(runs: Sequence[ProcessRun], workload: str, floor: float | None, 
     """
     medians = tuple(process_medians(runs, workload, rule.ceiling_tps).values())
     speed = _speed(medians, rule.alpha)
-    status, why = _decide(speed, len(medians), floor, rule.min_pairs)
-    return FloorVerdict(status, why, speed, medians)
+    threshold = _Threshold(floor, in_ms)
+    status, why = _decide(speed, len(medians), threshold, rule.min_pairs)
+    return FloorVerdict(status, why, threshold.shown(speed) if speed else None, medians)
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """A floor in t/s, shown as such or as the longest time to a first token."""
+
+    floor: float | None
+    in_ms: bool
+
+    def __str__(self) -> str:
+        value = self.floor or 0.0
+        return f"limit of {MS_PER_S / value:g} ms" if self.in_ms else f"floor of {value:g} t/s"
+
+    def shown(self, speed: Estimate) -> Estimate:
+        if not self.in_ms:
+            return speed
+        value, low, high = (MS_PER_S / figure for figure in (speed.value, speed.high, speed.low))
+        return Estimate(value, low, high, speed.n, "ms")
 
 
 def _speed(medians: Sequence[ProcessMedian], alpha: float) -> Estimate | None:
@@ -62,13 +84,14 @@ def _speed(medians: Sequence[ProcessMedian], alpha: float) -> Estimate | None:
     return Estimate(mean.factor, low, high, mean.n, "t/s")
 
 
-def _decide(speed: Estimate | None, starts: int, floor: float | None, min_starts: int) -> tuple[Status, str]:
+def _decide(speed: Estimate | None, starts: int, threshold: _Threshold, min_starts: int) -> tuple[Status, str]:
+    floor = threshold.floor
     if floor is None:
         return Status.PASS, "no floor is set"
     if speed is None or starts < min_starts:
         return Status.INCONCLUSIVE, f"{starts} process starts, at least {min_starts} are needed for a floor"
     if speed.low >= floor * _ROUNDING:
-        return Status.PASS, f"the interval is at or above the floor of {floor:g} t/s"
+        return Status.PASS, f"the interval is {'within' if threshold.in_ms else 'at or above'} the {threshold}"
     if speed.high < floor * _ROUNDING:
-        return Status.FAIL, f"the interval is under the floor of {floor:g} t/s"
-    return Status.INCONCLUSIVE, f"the interval spans the floor of {floor:g} t/s"
+        return Status.FAIL, f"the interval is {'beyond' if threshold.in_ms else 'under'} the {threshold}"
+    return Status.INCONCLUSIVE, f"the interval spans the {threshold}"

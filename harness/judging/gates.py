@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.measurement import ProcessRun, Samples
+from harness.domain.measurement import ProcessRun, Samples, prompt_fact
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Status
-from harness.domain.workload import Workload
+from harness.domain.workload import ProfileWorkload, Timed, Workload
 from harness.judging.evidence import Evidence
 from harness.judging.samples import Implausible, NothingKept, ProcessMedian
 from harness.judging.throughput import MIN_STARTS
@@ -78,6 +78,23 @@ def content_keys(evidence: Evidence) -> Verdict | None:
     return None
 
 
+def tokenized_alike(evidence: Evidence) -> Verdict | None:
+    """All processes have to answer the same tokens: a tokenizer that cuts the prompt otherwise changes the work."""
+    workload = evidence.case.workload
+    if not isinstance(workload, ProfileWorkload):
+        return None
+    fact = prompt_fact(workload.profile.name)
+    found = {
+        evidence.label(arm): sorted({run.engine[fact] for run in runs if fact in run.engine})
+        for arm, runs in enumerate(evidence.runs)
+    }
+    if len({cut for cuts in found.values() for cut in cuts}) < 2:  # noqa: PLR2004 - two different ones
+        return None
+    told = "; ".join(f"{label}: {' and '.join(cuts)}" for label, cuts in found.items())
+    reason = f"the prompt of {workload.profile.name} was not cut into the same tokens: {told}"
+    return evidence.verdict(Status.ERROR, reason, slug="E-tokenizers-differ")
+
+
 def niced(evidence: Evidence) -> Verdict | None:
     """Speed measured at another priority than normal says nothing about the engine."""
     if not evidence.times_speed:
@@ -102,7 +119,7 @@ def _relevant_failure(evidence: Evidence, run: ProcessRun, siblings: tuple[Proce
         return run.failure
     workload = evidence.case.workload
     samples = run.samples_of(evidence.case.workload_name)
-    if evidence.times_speed and isinstance(workload, Workload) and samples:
+    if evidence.times_speed and isinstance(workload, Workload | ProfileWorkload) and samples:
         return _distrust(samples, workload, evidence.policy.ceiling_tps)
     return None
 
@@ -118,8 +135,8 @@ def _is_spared(evidence: Evidence, run: ProcessRun, siblings: tuple[ProcessRun, 
     return _answers(evidence, run) and starts >= MIN_STARTS
 
 
-def _distrust(samples: Samples, workload: Workload, ceiling_tps: float) -> Failure | None:
-    if samples.tokens != workload.tokens:
+def _distrust(samples: Samples, workload: Timed, ceiling_tps: float) -> Failure | None:
+    if workload.tokens not in (samples.tokens, None):
         message = f"{workload.name}: {samples.tokens} tokens were timed, {workload.tokens} were asked for"
         return Failure(FailureKind.ECHO_MISMATCH, message, "E-echo-mismatch")
     try:

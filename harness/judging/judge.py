@@ -28,6 +28,7 @@ _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
     gates.failed,
     gates.unmeasured,
     gates.content_keys,
+    gates.tokenized_alike,
     gates.niced,
     quarantined,
 )
@@ -74,11 +75,15 @@ def _apply_policy(verdict: Verdict, policy: Policy) -> Verdict:
 
 def _floor(evidence: Evidence, check: FloorCheck) -> Verdict:
     found = judge_floor(
-        evidence.runs[0], evidence.case.workload_name, check.tokens_per_second, Rule.of(evidence.policy)
+        evidence.runs[0],
+        evidence.case.workload_name,
+        check.least_tps,
+        Rule.of(evidence.policy),
+        in_ms=evidence.in_ms,
     )
     if not all(output.finite for run in evidence.runs[0] for output in run.outputs):
         return evidence.verdict(Status.NOT_JUDGED, "not_judged: the outputs hold NaN or inf", slug="E-wrong-output")
-    arms = _arms(arm_speed(evidence.case.arms[0].label, found.medians))
+    arms = _arms(arm_speed(evidence.case.arms[0].label, found.medians, in_ms=evidence.in_ms))
     figure = estimate_text(found.speed, evidence.policy.alpha) if found.speed else speeds_text(arms)
     word = "inconclusive: " if found.status is Status.INCONCLUSIVE else ""
     return evidence.verdict(found.status, f"{word}{figure}, {found.why},", estimate=found.speed, arms=arms)
@@ -125,7 +130,11 @@ def _compare(evidence: Evidence) -> tuple[ContrastVerdict, tuple[ArmSpeed, ...]]
     ours, theirs = evidence.runs
     found = judge_contrast(ours, theirs, evidence.case.workload_name, Rule.of(evidence.policy))
     baseline, candidate = evidence.case.arms
-    return found, _arms(arm_speed(baseline.label, found.baseline), arm_speed(candidate.label, found.candidate))
+    speeds = (
+        arm_speed(arm.label, medians, in_ms=evidence.in_ms)
+        for arm, medians in ((baseline, found.baseline), (candidate, found.candidate))
+    )
+    return found, _arms(*speeds)
 
 
 def _contrast_reason(evidence: Evidence, found: ContrastVerdict, arms: tuple[ArmSpeed, ...]) -> str:

@@ -10,6 +10,7 @@ from statistics import geometric_mean, median, stdev
 from harness.domain.measurement import NS, ProcessRun, Samples, is_plausible_ns
 from harness.domain.verdict import ArmSpeed
 
+MS_PER_S = 1000.0
 DEFAULT_CEILING_TPS = 1e6
 """No engine of this family is faster than this on any machine known today; what claims to be was not measured."""
 
@@ -102,12 +103,13 @@ def process_medians(
     return dict(sorted(medians.items()))
 
 
-def arm_speed(label: str, medians: Sequence[ProcessMedian]) -> ArmSpeed | None:
+def arm_speed(label: str, medians: Sequence[ProcessMedian], *, in_ms: bool = False) -> ArmSpeed | None:
     """Sum an arm up for the closing table.
 
     Args:
         label: The arm's label.
         medians: Its process medians.
+        in_ms: Whether they are of a time to the first token.
 
     Returns:
         Geometric mean of the processes' speeds, of which the ratio of a contrast is made too, and their relative
@@ -117,4 +119,5 @@ def arm_speed(label: str, medians: Sequence[ProcessMedian]) -> ArmSpeed | None:
         return None
     speeds = [entry.tps for entry in medians]
     spread = stdev(speeds) / (sum(speeds) / len(speeds)) if len(speeds) > 1 else None
-    return ArmSpeed(label, geometric_mean(speeds), spread, len(speeds))
+    tps = geometric_mean(speeds)
+    return ArmSpeed(label, tps, spread, len(speeds), MS_PER_S / tps if in_ms else None)

@@ -22,9 +22,15 @@ def speed_text(tps: float) -> str:
     return f"{tps:.2f}" if tps >= 1 else f"{tps:.3g}"
 
 
+def arm_text(arm: ArmSpeed) -> str:
+    """An arm's figure without the unit: its speed, or the ms of a time to the first token."""
+    return speed_text(arm.tps if arm.ms is None else arm.ms)
+
+
 def speeds_text(arms: Sequence[ArmSpeed]) -> str:
-    """All arms' speeds, e.g. ``412.3 -> 380.1 t/s``; baseline first."""
-    return " -> ".join(speed_text(arm.tps) for arm in arms) + " t/s" if arms else "no speed"
+    """All arms' figures, e.g. ``412.3 -> 380.1 t/s`` or ``3777 -> 7459 ms``; baseline first."""
+    unit = "t/s" if any(arm.ms is None for arm in arms) else "ms"
+    return f"{' -> '.join(map(arm_text, arms))} {unit}" if arms else "no speed"
 
 
 def estimate_text(estimate: Estimate, alpha: float) -> str:
@@ -36,7 +42,7 @@ def estimate_text(estimate: Estimate, alpha: float) -> str:
         )
     if estimate.unit == "MiB":
         return f"peak {estimate.value:.1f} MiB (n = {estimate.n} processes, lowest {estimate.low:.1f})"
-    figures = f"{speed_text(estimate.value)} t/s [{speed_text(estimate.low)}, {speed_text(estimate.high)}]"
+    figures = f"{speed_text(estimate.value)} {estimate.unit} [{speed_text(estimate.low)}, {speed_text(estimate.high)}]"
     return f"{figures} ({_level(alpha)} interval, n = {estimate.n} processes)"
 
 
@@ -53,10 +59,8 @@ def node_text(node: NodeFacts | None) -> str:
 def expected_text(check: Check, policy: Policy) -> str:
     """What a check wants, in words."""
     match check:
-        case FloorCheck(tokens_per_second=None):
-            return "the speed is shown, no floor"
-        case FloorCheck(tokens_per_second=floor):
-            return f"at least {floor:g} t/s"
+        case FloorCheck():
+            return _floor_text(check)
         case ContrastCheck(expect=expect):
             return _EXPECTED[expect] + f" (alpha {policy.alpha:g}, margin {policy.margin:g})"
         case PitfallCheck(source=source):
@@ -65,6 +69,13 @@ def expected_text(check: Check, policy: Policy) -> str:
             return "outputs equivalent to the baseline's"
         case MemoryCheck(max_rss_mib=limit):
             return f"peak resident memory of at most {limit:g} MiB"
+
+
+def _floor_text(check: FloorCheck) -> str:
+    if check.max_ms is not None:
+        return f"at most {check.max_ms:g} ms"
+    floor = check.tokens_per_second
+    return "the speed is shown, no floor" if floor is None else f"at least {floor:g} t/s"
 
 
 _EXPECTED = {

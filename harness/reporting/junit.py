@@ -145,7 +145,8 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
     if verdict.estimate:
         yield from _estimate_properties(verdict)
     for arm in verdict.arms:
-        yield f"tps[{arm.label}]", f"{arm.tps:.6g}"
+        name, figure = ("tps", arm.tps) if arm.ms is None else ("ms", arm.ms)
+        yield f"{name}[{arm.label}]", f"{figure:.6g}"
         if arm.spread is not None:
             yield f"spread[{arm.label}]", f"{arm.spread:.4g}"
     for label, key in content_keys.items():

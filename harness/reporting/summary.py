@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.domain.verdict import Estimate, Verdict
 from harness.domain.words import Status
-from harness.judging.wording import speed_text
+from harness.judging.wording import arm_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.outcomes import counts_line, gone_pitfalls
 
@@ -64,7 +64,7 @@ def _table(verdicts: Sequence[Verdict]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("case", overflow="fold", ratio=1)
-    table.add_column("t/s (spread)", no_wrap=True)
+    table.add_column("t/s or ms (spread)", no_wrap=True)
     table.add_column("ratio or figure [interval]", no_wrap=True)
     table.add_column("s", justify="right", no_wrap=True)
     for verdict in verdicts:
@@ -86,7 +86,10 @@ def _words(verdict: Verdict) -> str:
 
 def _speeds(verdict: Verdict) -> str:
     return "\n".join(
-        speed_text(arm.tps) + (f" ({100 * arm.spread:.1f} %)" if arm.spread is not None else "") for arm in verdict.arms
+        arm_text(arm)
+        + (" ms" if arm.ms is not None else "")
+        + (f" ({100 * arm.spread:.1f} %)" if arm.spread is not None else "")
+        for arm in verdict.arms
     )
 
 
