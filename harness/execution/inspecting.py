@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from harness.domain.build import Build
+from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
-from harness.engines.bench_help import help_flags
+from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
 from harness.engines.registry import engine_for
 from harness.execution.process import ProcessSpec, clean_environment, run_once
@@ -32,9 +32,29 @@ def informed_engine(build: Build, environment: Mapping[str, str] | None = None) 
     engine = engine_for(build)
     if not isinstance(engine, BenchEngine):
         return engine
-    states = tuple((state.st_mtime_ns, state.st_size) for state in (file.stat() for file in engine.locate()))
-    text = _help_text(engine.help_command(environment), states)
+    text = _help_text(engine.help_command(environment), _states(engine))
     return engine.informed(text) if help_flags(text) else engine
+
+
+def told_fork(build: Build, environment: Mapping[str, str] | None = None) -> tuple[Fork | None, str]:
+    """The fork that the ``--help`` of a ``llama-bench`` tells, whatever the build is declared as.
+
+    Args:
+        build: A build given by path.
+        environment: Variables that its processes get.
+
+    Returns:
+        The fork, ``None`` where none can be told; and all that the program printed.
+
+    Raises:
+        BadInput: If the build is not there, cannot be started, or is another program.
+    """
+    engine = BenchEngine(build)
+    text = _help_text(engine.help_command(environment), _states(engine))
+    fork = identify_fork(text)
+    if fork is None:
+        engine.informed(text).locate()
+    return fork, text
 
 
 def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None = None) -> dict[str, frozenset[str]]:
@@ -56,6 +76,10 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
         if isinstance(engine, BenchEngine) and engine.options:
             found[build.name] = engine.options
     return found
+
+
+def _states(engine: BenchEngine) -> tuple[tuple[int, int], ...]:
+    return tuple((state.st_mtime_ns, state.st_size) for state in (file.stat() for file in engine.locate()))
 
 
 @lru_cache(maxsize=64)
