@@ -12,8 +12,8 @@ from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
+from harness.execution.cores import default_threads
 from harness.execution.inspecting import informed_engine
-from harness.execution.node import default_threads
 from harness.models.hashing import file_sha256
 from harness.models.request import model_path
 
@@ -49,14 +49,18 @@ def prepare(job: Job) -> tuple[Prepared, ...]:
     return arms
 
 
-def threads_for(arm: Arm) -> int:
-    """Compute threads of an arm: its flag ``t``, or one less than the reserved cores.
+def threads_for(arm: Arm, *, spare_core: bool = True) -> int:
+    """Compute threads of an arm: its flag ``t``, or one less than the reserved physical cores of a NUMA node.
 
     One core stays free: with spin barriers a thread that shares its core stops all others
     (two threads on two busy cores gave 2.5 t/s where one thread gave 611).
+
+    Args:
+        arm: The arm.
+        spare_core: Whether one is left free.
     """
     declared = arm.flags.get("t")
-    return int(declared) if declared else default_threads()
+    return int(declared) if declared else default_threads(spare_core=spare_core)
 
 
 def _planted(job: Job, index: int) -> float:
@@ -79,7 +83,7 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
         workloads=job.workloads,
         repetitions=job.design.warmup + job.design.repetitions,
         outputs=None,
-        threads=threads_for(arm),
+        threads=threads_for(arm, spare_core=job.design.quiet.spare_core),
         slowdown=slowdown,
     )
     bytes_run = sorted(file_sha256(path) for path in files)

@@ -22,9 +22,10 @@ from harness.domain.node import NodeFacts
 from harness.domain.stopping import StoppingRule
 from harness.domain.workload import Workload
 from harness.engines.engine import Command, Engine, Exit, Order, Report
+from harness.execution.cores import cores_for
 from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
 from harness.execution.hostlock import measurement_lock
-from harness.execution.node import probe_node, reserved_cores
+from harness.execution.node import probe_node
 from harness.execution.preparing import Prepared, prepare
 from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
 
@@ -158,7 +159,7 @@ class _Schedule:
         order = replace(prepared.order, workloads=workloads, outputs=self._job.outputs if step.outputs else None)
         conditions = Conditions(
             niceness=os.getpriority(os.PRIO_PROCESS, 0),
-            cpus=_cores_for(order.threads),
+            cpus=cores_for(order.threads) if self._job.design.quiet.pinned else (),
             threads=order.threads,
             load_before=os.getloadavg()[0],
         )
@@ -185,7 +186,7 @@ class _Schedule:
             env=clean_environment({**dict(order.arm.environment), **command.environment}),
             stdin=command.stdin,
             timeout_s=self._job.design.timeout_s,
-            cpus=conditions.cpus,
+            cpus=conditions.cpus or None,
         )
         return self._supervisor.run(spec, should_stop=self._should_stop)
 
@@ -219,9 +220,3 @@ def _ended_by_us(result: ProcessResult) -> Failure | None:
         message = f"the engine wrote more than allowed ({result.stdout_bytes} + {result.stderr_bytes} bytes)"
         return Failure(FailureKind.UNPARSABLE, message, "E-output-limit", result.stderr)
     return None
-
-
-def _cores_for(threads: int) -> tuple[int, ...]:
-    """The last reserved cores, one per thread: the first stays free for the harness and the system."""
-    cores = tuple(reserved_cores())
-    return cores[-threads:] if threads < len(cores) else cores
