@@ -32,10 +32,10 @@ class Design:
         minutes: Budget of the whole job: no quad is begun that would not end within it; ``None``: no budget.
         calibration: Whether arms of equal content are wanted: an arm against itself tells how far speeds scatter.
         quiet: What is done against noise.
+        slowdown: Share of its speed that a calibration takes from the candidate on purpose: a loss that must be found.
     """
 
     warmup: int = 4
-        slowdown: Share of its speed that a calibration takes from the candidate on purpose: a loss that must be found.
     repetitions: int = 3
     burn_in: int = 1
     blocks: int = 4
@@ -43,10 +43,10 @@ class Design:
     minutes: float | None = None
     calibration: bool = False
     quiet: Quiet = field(default_factory=Quiet)
+    slowdown: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-    slowdown: float = 0.0
 class Job:
     """One lease of a slot: one node, one time window.
 
@@ -60,20 +60,20 @@ class Job:
         cases: Ids of the cases that it answers.
         spreads: What is known beforehand of the scatter of its workloads' quads; part of the job, so that judging
             again from the journal uses what the run used.
+        quarantines: Workloads that are not judged on some nodes, for the same reason a part of the job.
     """
 
     arms: tuple[Arm, ...]
-        quarantines: Workloads that are not judged on some nodes, for the same reason a part of the job.
     workloads: tuple[Timed, ...]
     outputs: OutputProfile | None
     node_class: NodeClass
     design: Design
     cases: tuple[str, ...]
     spreads: tuple[Spread, ...] = ()
+    quarantines: tuple[Quarantine, ...] = ()
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""
-    quarantines: tuple[Quarantine, ...] = ()
         return next((spread for spread in self.spreads if spread.workload == workload), None)
 
     @property
@@ -92,10 +92,10 @@ class Job:
                 self.outputs.name if self.outputs else "",
                 self.node_class.name,
                 *([self.profile.identity] if self.profile else []),
+                *([self.design.slowdown] if self.design.slowdown else []),
             ]
         )
 
-                *([self.design.slowdown] if self.design.slowdown else []),
     @property
     def blocks_at_once(self) -> int:
         """Blocks that are begun, ended and voided together: the two of a quad, else one."""
