@@ -43,12 +43,12 @@ class LogMean:
     @property
     def factor(self) -> float:
         """The mean, back from the log scale: a ratio or a speed."""
-        return _exp(self.mean)
+        return exp_bounded(self.mean)
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Two-sided interval that holds 1 - alpha, back from the log scale."""
         half = float(stdtrit(self.n - 1, 1 - alpha / 2)) * self.standard_error
-        return _exp(self.mean - half), _exp(self.mean + half)
+        return exp_bounded(self.mean - half), exp_bounded(self.mean + half)
 
     def p_two_sided(self) -> float:
         """Probability of a mean at least this far from 0 if it were 0. Without any variance: 1 at 0, else 0."""
@@ -67,5 +67,6 @@ class LogMean:
         return LogMean(-self.mean, self.standard_error, self.n).p_above(-bound)
 
 
-def _exp(value: float) -> float:
+def exp_bounded(value: float) -> float:
+    """Back from the log scale, without overflow."""
     return math.exp(max(-_MAX_EXPONENT, min(_MAX_EXPONENT, value)))
