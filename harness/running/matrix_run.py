@@ -22,6 +22,7 @@ from harness.judging.judge import judge
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import narrowed
 from harness.reporting import journal
+from harness.running.known_spreads import KnownSpreads
 from harness.running.records import Records
 
 _VERSIONS_OF = ("pytest", "ray", "numpy", "scipy", "xllamacpp", "ik-llama-cpp-python", "gguf")
@@ -38,6 +39,7 @@ class MatrixRun:
         executor: Name of where the jobs run.
         make_executor: Makes it, for the first job that is asked for.
         reports: Folder of the journal.
+        known: What is known of spreads: the jobs, and so the journal, get it.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class MatrixRun:
         executor: str,
         make_executor: MakeExecutor,
         reports: Path,
+        known: KnownSpreads,
     ) -> None:
         self._plan = plan
+        self._known = known
         self._executor = executor
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
@@ -74,6 +78,7 @@ class MatrixRun:
                 cases out by job must agree on the jobs.
         """
         plan = _restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
+        plan = replace(plan, jobs=tuple(self._known.informed(job) for job in plan.jobs))
         self._cases = {case.id: case for case in plan.cases}
         self._jobs = {job.id: job for job in plan.jobs}
         self._waiting = dict(self._jobs)
@@ -109,6 +114,10 @@ class MatrixRun:
                 self._broken = error
                 raise
         return self._verdicts[case]
+
+    def cancel(self) -> None:
+        """End the processes of the running jobs: their cases are judged by what was measured."""
+        self._dispatcher.cancel()
 
     def close(self) -> None:
         """End every process and close the journal."""

@@ -19,6 +19,8 @@ from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
+from harness.running.known_spreads import KnownSpreads
+from harness.running.spread_file import read_spreads, spreads_path
 
 DEFAULT_REPORTS = "moe-reports"
 _LOCK_NAME = "run.lock"
@@ -50,6 +52,14 @@ class RunOptions:
         """
         return plan_matrix(self.matrix, self.select, elsewhere=bool(self.ray_address))
 
+    def known_spreads(self) -> KnownSpreads:
+        """What is known of spreads where it will run.
+
+        Raises:
+            HarnessError: If the file of known spreads is there and can't be read.
+        """
+        return known_spreads(elsewhere=bool(self.ray_address))
+
     def executor_factory(self) -> MakeExecutor:
         """How to make the executor, once a job needs it.
 
@@ -73,6 +83,16 @@ def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool
     matrix = load_matrix(find_matrix(name))
     options = known_options(builds_of(matrix).values(), matrix.environment)
     return make_plan(matrix, select, None if elsewhere else (probe_node(),), options)
+
+
+def known_spreads(*, elsewhere: bool = False) -> KnownSpreads:
+    """What calibrations found on this machine; ``elsewhere``: on whatever known nodes a job's class has.
+
+    Raises:
+        HarnessError: If the file of known spreads is there and can't be read.
+    """
+    file = read_spreads(spreads_path())
+    return KnownSpreads(file, probe_node() if file.nodes and not elsewhere else None)
 
 
 def claim_reports(reports: Path) -> FileLock:

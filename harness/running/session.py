@@ -30,6 +30,7 @@ class MatrixSession:
         self.options = options
         self.worker = worker
         self.plan: Plan = options.plan()
+        self.known = options.known_spreads()
         self._make_executor = options.executor_factory()
         self._run: MatrixRun | None = None
         self._shared: Executor | None = None
@@ -73,7 +74,7 @@ class MatrixSession:
         """Begin to run the selected cases in this process."""
         if not self.worker:
             self._claim = claim_reports(self.reports)
-        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports)
+        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports, self.known)
         self._run.begin(selected, keep_jobs=self.worker)
         self._began = True
         return self._run
