@@ -73,6 +73,12 @@ class Dispatcher:
             if not events:
                 yield None
 
+    def cancel(self) -> None:
+        """End the processes of running jobs; their ends still arrive. Jobs that were not submitted are left."""
+        if self._executor is not None:
+            for job in self._submitted:
+                self._executor.cancel(job)
+
     def close(self) -> None:
         """Drop everything and end the executor."""
         self._waiting.clear()
