@@ -134,6 +134,8 @@ class ProcessResult:
         user_s: CPU time in user mode, with that of children it waited for.
         system_s: CPU time in the kernel, likewise.
         max_rss_bytes: Peak resident memory; about 12 MB at least, which is the supervisor's before exec.
+        involuntary_switches: How often a thread of it lost its core to another.
+        major_faults: Page faults that had to be read from a disk.
         survivors: Processes that it left behind, which were killed.
         unkillable: Of those, how many did not go away: they hang in the kernel or are another user's.
         stdout: Output, bounded by ``max_output_bytes``.
@@ -153,6 +155,8 @@ class ProcessResult:
     user_s: float
     system_s: float
     max_rss_bytes: int
+    involuntary_switches: int
+    major_faults: int
     survivors: int
     unkillable: int
     stdout: str = field(repr=False)
@@ -548,6 +552,8 @@ def _result(reply: Mapping[str, Any], files: _Files, spec: ProcessSpec) -> Proce
         user_s=reply["user_s"],
         system_s=reply["system_s"],
         max_rss_bytes=reply["max_rss_bytes"],
+        involuntary_switches=reply["involuntary_switches"],
+        major_faults=reply["major_faults"],
         survivors=reply["survivors"],
         unkillable=reply["unkillable"],
         stdout=stdout,

@@ -210,6 +210,8 @@ class Engine:
             "user_s": self.usage.ru_utime,
             "system_s": self.usage.ru_stime,
             "max_rss_bytes": self.usage.ru_maxrss * 1024,
+            "involuntary_switches": self.usage.ru_nivcsw,
+            "major_faults": self.usage.ru_majflt,
             "survivors": survivors,
             "unkillable": unkillable,
             "stdout_bytes": stdout_bytes,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.domain.case import Case
+from harness.domain.failure import FailureKind
 from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
@@ -33,10 +34,14 @@ class Evidence:
 
     @classmethod
     def of(cls, case: Case, record: JobRecord, policy: Policy) -> Evidence:
-        """Pick a case's processes out of its job; outputs rest on those that answered prompts, all else on all."""
+        """Pick a case's processes out of its job; outputs rest on those that answered prompts, all else on all.
+
+        A process that was stopped with its job says nothing about its arm.
+        """
         outputs_only = case.kind is Kind.EQUIVALENCE
+        ended = [run for run in record.runs if not (record.was_stopped and _was_stopped(run))]
         runs = tuple(
-            tuple(run for run in record.runs if run.step.arm == arm and (run.step.outputs or not outputs_only))
+            tuple(run for run in ended if run.step.arm == arm and (run.step.outputs or not outputs_only))
             for arm in _arm_indices(case, record)
         )
         return cls(case, record, policy, runs)
@@ -101,6 +106,10 @@ class Evidence:
             seconds=sum(run.wall_s for run in self.all_runs),
             synthetic=any(arm.model.synthetic for arm in self.case.arms),
         )
+
+
+def _was_stopped(run: ProcessRun) -> bool:
+    return run.failure is not None and run.failure.kind is FailureKind.INTERRUPTED
 
 
 def _arm_indices(case: Case, record: JobRecord) -> tuple[int, ...]:

@@ -162,6 +162,8 @@ def _job_failed(evidence: Evidence) -> Verdict | None:
     failure = evidence.record.failure
     if failure is None or failure in [run.failure for run in evidence.record.runs]:
         return None  # a process's failure told again: the cases that it concerns have answered for it
+    if evidence.record.was_stopped and all(any(_answers(evidence, run) for run in runs) for runs in evidence.runs):
+        return None  # what was measured until then counts
     tries = f" after {evidence.record.tries} tries" if evidence.record.tries > 1 else ""
     status = Status.ERROR
     if failure.kind is FailureKind.UNSUPPORTED:

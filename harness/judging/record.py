@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.domain.failure import Failure
+from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
@@ -27,3 +27,8 @@ class JobRecord:
     failure: Failure | None = None
     node: NodeFacts | None = None
     tries: int = 1
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody ended the job before its end: what it measured until then counts."""
+        return self.failure is not None and self.failure.kind is FailureKind.INTERRUPTED
