@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from harness.domain.spread import Spread
 from harness.domain.words import Throughput
-from harness.judging.sequential import Decision, Limits, decide
+from harness.judging.sequential import Limits, decide
 
 LIKELY, NEARLY_SURE = 0.80, 0.95
 """The two probabilities that are told."""
@@ -71,7 +70,7 @@ class Need:
         effect: The loss of speed; 0: that there is none (the word is then *equivalent*).
         probability: With which the right word is found by then.
         quads: Quads; ``None``: not within the limits' quads.
-        minutes: Minutes; ``None`` as above.
+        minutes: Minutes; ``None`` as above, or not known.
     """
 
     effect: float
@@ -87,7 +86,7 @@ class Forecast:
     Attributes:
         spread: What it rests on, with its source.
         quads: Quads that the budget has.
-        minutes: Minutes that they take.
+        minutes: Minutes that they take; ``None``: not known.
         smallest: Smallest loss found with ``NEARLY_SURE`` within them; ``None``: none of those tried (up to 90 %).
         needs: For each of ``EFFECTS``, at ``LIKELY`` and at ``NEARLY_SURE``.
         equivalent: What saying *equivalent* needs, at ``NEARLY_SURE``, where nothing changed.
@@ -95,7 +94,7 @@ class Forecast:
 
     spread: Spread
     quads: int
-    minutes: float
+    minutes: float | None
     smallest: float | None
     needs: tuple[Need, ...]
     equivalent: Need
@@ -107,25 +106,26 @@ class Forecast:
         return tuple(need.effect for need in missed if need.quads is None or need.quads > self.quads)
 
 
-def forecast(spread: Spread, limits: Limits, pace: Pace, minutes: float | None = None) -> Forecast:
+def forecast(spread: Spread, limits: Limits, pace: Pace | None, minutes: float | None = None) -> Forecast:
     """What a contrast's budget can decide.
 
     Args:
         spread: What is known of its quads' scatter; see `assumed_spread`.
         limits: How strictly is decided; ``max_quads`` bounds the budget too.
-        pace: How long processes take.
+        pace: How long processes take, where that is known.
         minutes: The budget in minutes; ``None``: the limits' quads alone.
     """
-    quads = limits.max_quads if minutes is None else min(limits.max_quads, pace.quads(minutes))
+    affordable = limits.max_quads if minutes is None or pace is None else pace.quads(minutes)
+    quads = min(limits.max_quads, affordable)
 
     def need(effect: float, probability: float) -> Need:
         wanted = quads_needed(effect, probability, spread, limits)
-        return Need(effect, probability, wanted, None if wanted is None else pace.minutes(wanted))
+        return Need(effect, probability, wanted, None if wanted is None or pace is None else pace.minutes(wanted))
 
     return Forecast(
         spread=spread,
         quads=quads,
-        minutes=pace.minutes(quads),
+        minutes=pace.minutes(quads) if pace else None,
         smallest=smallest_effect(quads, NEARLY_SURE, spread, limits),
         needs=tuple(need(effect, probability) for effect in EFFECTS for probability in (LIKELY, NEARLY_SURE)),
         equivalent=need(0.0, NEARLY_SURE),
@@ -180,18 +180,8 @@ def _decided_at(effect: float, quad_sd: float, df: float, limits: Limits) -> tup
     shift = math.log1p(-effect)
     right = Throughput.REGRESSED if effect else Throughput.EQUIVALENT
     known = Spread("", quad_sd, df, "") if df else None
-    ends = (ending([shift + quad_sd * z for z in path[: limits.max_quads]], limits, known) for path in _paths(limits))
-    return tuple(sorted(quads for decision, quads in ends if decision.throughput is right))
-
-
-def ending(log_ratios: Sequence[float], limits: Limits, spread: Spread | None) -> tuple[Decision, int]:
-    """The decision that quads lead to, looked at only where the rule looks, and the quads that it took."""
-    quads = 0
-    decision = decide(log_ratios[:0], limits, spread)
-    while decision.open and quads < decision.next_look <= len(log_ratios):
-        quads = decision.next_look
-        decision = decide(log_ratios[:quads], limits, spread)
-    return decision, quads
+    ends = (decide([shift + quad_sd * z for z in path[: limits.max_quads]], limits, known) for path in _paths(limits))
+    return tuple(sorted(decision.next_look for decision in ends if decision.throughput is right))
 
 
 def _paths(limits: Limits) -> tuple[tuple[float, ...], ...]:
