@@ -1,4 +1,4 @@
-"""Cases: one question about one or two arms, with its check."""
+"""Cases: one question about one, two or four arms, with its check."""
 
 from __future__ import annotations
 
@@ -76,6 +76,23 @@ class PitfallCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class AttributionCheck:
+    """Two factors at once: how much of a change in speed is due to either, and do they depend on each other.
+
+    The arms stand in this order: both factors old, second new, first new, both new.
+
+    Attributes:
+        name: The contrast's name in the matrix.
+        factors: The two factors, each as in a contrast.
+        expect: What the check wants of the first factor's main effect.
+    """
+
+    name: str
+    factors: tuple[str, str]
+    expect: Expectation
+
+
+@dataclass(frozen=True, slots=True)
 class OutputCheck:
     """The outputs of two arms must be equivalent."""
 
@@ -90,7 +107,7 @@ class MemoryCheck:
     max_rss_mib: float
 
 
-Check: TypeAlias = FloorCheck | ContrastCheck | PitfallCheck | OutputCheck | MemoryCheck
+Check: TypeAlias = FloorCheck | ContrastCheck | PitfallCheck | AttributionCheck | OutputCheck | MemoryCheck
 
 PEAK = "peak"
 """The workload word of memory cases: the peak over everything the process did."""
@@ -102,7 +119,7 @@ class Case:
 
     Attributes:
         kind: What is asked.
-        arms: One arm, or baseline and candidate.
+        arms: One arm; baseline and candidate; or the four arms of an attribution.
         workload: A timed workload, prompts whose outputs are compared, or ``None`` for the peak over everything.
         node_class: Where it is asked.
         check: What has to hold.
@@ -118,6 +135,12 @@ class Case:
     def workload_name(self) -> str:
         """The workload's word in ids and tables."""
         return self.workload.name if self.workload else PEAK
+
+    @property
+    def contrast(self) -> str:
+        """The name of the contrast that it belongs to; empty for output checks and single arms."""
+        check = self.check
+        return check.name if isinstance(check, ContrastCheck | PitfallCheck | AttributionCheck) else ""
 
     @property
     def id(self) -> str:

@@ -16,6 +16,9 @@ from harness.domain.workload import OutputProfile, ProfileWorkload, PromptProfil
 _PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
 """ABBA, then BAAB: linear drift cancels inside each quad of two pairs and the two quads cancel each other's order."""
 
+_SQUARE = ((0, 1, 3, 2), (1, 2, 0, 3), (2, 3, 1, 0), (3, 0, 2, 1))
+"""Williams' square: in four blocks each of four arms has every place once and follows each other arm once."""
+
 BURN_IN = -1
 
 
@@ -51,7 +54,7 @@ class Job:
     """One lease of a slot: one node, one time window.
 
     Attributes:
-        arms: One arm, or baseline and candidate.
+        arms: One arm; baseline and candidate; or the four arms of an attribution.
         workloads: All measured by every process start of an arm: the model is loaded once for them. Either plain ones,
             or quantities of one profile: only one request can be the first of a process.
         outputs: Prompts that the burn-in process of each arm answers; ``None``: no output check.
@@ -112,21 +115,37 @@ class Job:
         for _ in range(self.design.burn_in if self.workloads else 1):
             for arm in range(len(self.arms)):
                 yield Step(arm, BURN_IN, outputs=self.outputs is not None)
+        seed = self.id
         for block in range(self.design.blocks if self.workloads else 0):
-            for arm in block_order(len(self.arms), block):
+            for arm in block_order(len(self.arms), block, seed):
                 yield Step(arm, block)
 
 
-def block_order(arms: int, block: int) -> tuple[int, ...]:
+def block_order(arms: int, block: int, seed: str = "") -> tuple[int, ...]:
     """In which order a block starts its arms.
 
     Args:
-        arms: Number of arms, 1 or 2.
+        arms: Number of arms: 1, 2 or 4.
         block: Index of the block.
+        seed: What the order of four arms is drawn from; a job gives its id, so that a run can be repeated.
 
     Returns:
         Indices of arms.
     """
     if arms == 1:
         return (0,)
+    if arms == len(_SQUARE):
+        return _drawn_order(block, seed)
     return _PAIR_ORDERS[block % len(_PAIR_ORDERS)]
+
+
+def _drawn_order(block: int, seed: str) -> tuple[int, ...]:
+    """One row of the square, its rows shuffled and its arms renamed anew for every four blocks."""
+    group, row = divmod(block, len(_SQUARE))
+    rows, names = (_shuffled([seed, group, what]) for what in ("rows", "arms"))
+    return tuple(names[arm] for arm in _SQUARE[rows[row]])
+
+
+def _shuffled(seed: list[object]) -> list[int]:
+    """The four numbers in an order that follows from a seed, on every version of Python."""
+    return sorted(range(len(_SQUARE)), key=lambda number: digest([*seed, number]))

@@ -48,6 +48,21 @@ class ArmSpeed:
 
 
 @dataclass(frozen=True, slots=True)
+class Effect:
+    """One part of a change that has several causes.
+
+    Attributes:
+        name: A factor, ``interaction``, or a step such as ``build at the old configuration``.
+        throughput: The word; ``None`` for a step, which is shown and not judged.
+        ratio: What it multiplies the speed by, with its interval; ``None`` where there are too few blocks.
+    """
+
+    name: str
+    throughput: Throughput | None
+    ratio: Estimate | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """How a case ended.
 
@@ -66,6 +81,8 @@ class Verdict:
         node: Short description of the node class members it ran on (CPU or GPU name).
         seconds: Measured seconds of the job's processes that this case rests on.
         synthetic: The weights are random.
+        contrast: Name of the contrast that the case belongs to, if any.
+        effects: Of an attribution: the two factors, their interaction, then the simple steps.
     """
 
     case: str
@@ -82,3 +99,5 @@ class Verdict:
     node: str = ""
     seconds: float = 0.0
     synthetic: bool = False
+    contrast: str = ""
+    effects: tuple[Effect, ...] = ()

@@ -12,6 +12,7 @@ class Kind(StrEnum):
     EQUIVALENCE = "equivalence"
     PITFALL = "pitfall"
     MEMORY = "memory"
+    ATTRIBUTION = "attribution"
 
 
 class Status(StrEnum):

@@ -9,7 +9,7 @@ from harness.domain.case import Case
 from harness.domain.failure import FailureKind
 from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
-from harness.domain.verdict import ArmSpeed, Estimate, Verdict
+from harness.domain.verdict import ArmSpeed, Effect, Estimate, Verdict
 from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
 from harness.domain.workload import is_time
 from harness.judging.record import JobRecord
@@ -53,13 +53,19 @@ class Evidence:
 
     @property
     def is_pair(self) -> bool:
-        """Whether a candidate is compared with a baseline."""
+        """Whether candidates are compared with baselines."""
         return len(self.case.arms) > 1
 
     @property
     def times_speed(self) -> bool:
         """Whether the case is about speed."""
-        return self.case.kind in (Kind.THROUGHPUT, Kind.PITFALL)
+        return self.case.kind in (Kind.THROUGHPUT, Kind.PITFALL, Kind.ATTRIBUTION)
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The arms that answer for what goes wrong in them; without the others there is no baseline."""
+        arms = len(self.case.arms)
+        return tuple(range(arms // 2, arms)) if self.is_pair else (0,)
 
     @property
     def in_ms(self) -> bool:
@@ -73,7 +79,7 @@ class Evidence:
 
     def label(self, arm: int) -> str:
         """An arm's label, with its part in a pair."""
-        part = ("baseline ", "candidate ")[min(arm, 1)] if self.is_pair else ""
+        part = ("baseline ", "candidate ")[arm] if len(self.case.arms) == 2 else ""  # noqa: PLR2004 - a pair
         return part + self.case.arms[arm].label
 
     def verdict(
@@ -86,6 +92,7 @@ class Evidence:
         pitfall: Pitfall | None = None,
         estimate: Estimate | None = None,
         arms: Sequence[ArmSpeed] = (),
+        effects: Sequence[Effect] = (),
         slug: str = "",
         detail: str = "",
     ) -> Verdict:
@@ -100,6 +107,8 @@ class Evidence:
             estimate=estimate,
             expected=expected_text(self.case.check, self.policy),
             arms=tuple(arms),
+            effects=tuple(effects),
+            contrast=self.case.contrast,
             slug=slug,
             detail=detail,
             node=node_text(self.record.node) if self.record.node else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.measurement import ProcessRun, Samples, prompt_fact
@@ -43,9 +44,9 @@ def failed(evidence: Evidence) -> Verdict | None:
     for blame in blames:
         if blame.failure.kind is FailureKind.UNSUPPORTED:
             return _failure_verdict(evidence, Status.UNSUPPORTED, blame, "unsupported: ")
-    candidate = len(evidence.case.arms) - 1
+    candidates = evidence.candidates
     for blame in blames:
-        if blame.failure.blames_candidate and blame.arm != candidate:
+        if blame.failure.blames_candidate and blame.arm not in candidates:
             return _failure_verdict(evidence, Status.ERROR, blame, "no baseline: ", slug="E-no-baseline")
     for blame in blames:
         if blame.failure.blames_candidate:
@@ -66,15 +67,17 @@ def unmeasured(evidence: Evidence) -> Verdict | None:
 
 
 def content_keys(evidence: Evidence) -> Verdict | None:
-    """What really ran must be one thing per arm, and two things in a contrast that is no calibration."""
+    """What really ran must be one thing per arm, and another in each arm of a contrast that is no calibration."""
     keys = [{run.content_key for run in runs if run.content_key} for runs in evidence.runs]
     for arm, found in enumerate(keys):
         if len(found) > 1:
             reason = f"{evidence.label(arm)} changed while it was measured: content keys {', '.join(sorted(found))}"
             return evidence.verdict(Status.ERROR, reason, slug="E-content-changed")
-    if evidence.is_pair and not evidence.record.job.design.calibration and set.intersection(*keys):
-        reason = f"no contrast: both arms are the same content {keys[0].pop()}"
-        return evidence.verdict(Status.ERROR, reason, slug="E-no-contrast")
+    for one, other in combinations(range(len(keys)), 2):
+        if keys[one] & keys[other] and not evidence.record.job.design.calibration:
+            labels = f"{evidence.label(one)} and {evidence.label(other)}"
+            reason = f"no contrast: {labels} are the same content {keys[one].pop()}"
+            return evidence.verdict(Status.ERROR, reason, slug="E-no-contrast")
     return None
 
 
@@ -154,7 +157,7 @@ def _answers(evidence: Evidence, run: ProcessRun) -> bool:
             return True
         case Kind.EQUIVALENCE:
             return bool(run.outputs)
-        case Kind.THROUGHPUT | Kind.PITFALL:
+        case Kind.THROUGHPUT | Kind.PITFALL | Kind.ATTRIBUTION:
             return run.samples_of(evidence.case.workload_name) is not None
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.domain.case import Case, ContrastCheck, Expectation, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.case import (
+    AttributionCheck,
+    Case,
+    ContrastCheck,
+    Expectation,
+    FloorCheck,
+    MemoryCheck,
+    OutputCheck,
+    PitfallCheck,
+)
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Pitfall, Status, Throughput
 from harness.domain.workload import OutputProfile
 from harness.judging import gates
+from harness.judging.attribution import Attribution, judge_attribution
+from harness.judging.attribution_words import attribution_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
@@ -20,6 +31,7 @@ from harness.judging.quants import limits_of
 from harness.judging.quarantine import quarantined
 from harness.judging.record import JobRecord
 from harness.judging.samples import arm_speed
+from harness.judging.sequential import Limits
 from harness.judging.throughput import ContrastVerdict, Rule, judge_contrast
 from harness.judging.wording import estimate_text, speeds_text
 
@@ -58,6 +70,8 @@ def _judge_check(evidence: Evidence) -> Verdict:
             return _wrong_output(evidence) or _contrast(evidence, check)
         case PitfallCheck() as check:
             return _wrong_output(evidence) or _pitfall(evidence, check)
+        case AttributionCheck() as check:
+            return _wrong_output(evidence) or _attribution(evidence, check)
         case OutputCheck():
             return _outputs(evidence)
         case MemoryCheck() as check:
@@ -152,6 +166,38 @@ def _arms(*speeds: ArmSpeed | None) -> tuple[ArmSpeed, ...]:
     return tuple(speed for speed in speeds if speed)
 
 
+def _attribution(evidence: Evidence, check: AttributionCheck) -> Verdict:
+    policy, job = evidence.policy, evidence.record.job
+    name = evidence.case.workload_name
+    limits = Limits(policy.alpha, policy.margin, job.design.blocks)
+    found = judge_attribution(
+        evidence.runs, name, check.factors, limits, spread=job.spread_of(name), ceiling_tps=policy.ceiling_tps
+    )
+    arms = _arms(
+        *(
+            arm_speed(arm.label, medians, in_ms=evidence.in_ms)
+            for arm, medians in zip(evidence.case.arms, found.medians, strict=True)
+        )
+    )
+    status = _attribution_status(found, check.expect)
+    word = "inconclusive: " if status is Status.INCONCLUSIVE else ""
+    return evidence.verdict(
+        status,
+        f"{word}{attribution_text(found)}; {speeds_text(arms, ', ')},",
+        throughput=found.first.throughput,
+        estimate=found.first.ratio,
+        arms=arms,
+        effects=found.effects,
+    )
+
+
+def _attribution_status(found: Attribution, expect: Expectation) -> Status:
+    """What is expected is expected of the first factor; a report wants both factors decided."""
+    first = found.first.throughput or Throughput.INCONCLUSIVE
+    undecided = expect is Expectation.REPORT and found.second.throughput is Throughput.INCONCLUSIVE
+    return Status.INCONCLUSIVE if undecided else _contrast_status(first, expect)
+
+
 # ---- outputs and memory ----------------------------------------------------------------------------------------------
 
 
@@ -187,12 +233,17 @@ _WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
 
 
 def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdict:
-    """Compare process with process, in order, where several answered; the worst counts."""
-    baseline, candidate = ([run.outputs for run in runs if run.step.outputs] for runs in evidence.runs)
+    """Compare each other arm with the first, process with process in order; the worst counts."""
+    baseline, *others = ([run.outputs for run in runs if run.step.outputs] for runs in evidence.runs)
     limits = limits_of(evidence.case.arms[0].model)
-    rounds = max(1, min(len(baseline), len(candidate)))
-    pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
-    found = [judge_outputs(ours, theirs, profile, limits) for ours, theirs in pairs]
+    found = []
+    for arm, candidate in enumerate(others, start=1):
+        rounds = max(1, min(len(baseline), len(candidate)))
+        pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
+        for ours, theirs in pairs:
+            verdict = judge_outputs(ours, theirs, profile, limits)
+            why = f"{evidence.label(arm)}: {verdict.why}" if len(others) > 1 else verdict.why
+            found.append(replace(verdict, why=why))
     return min(found, key=lambda verdict: _WORST_FIRST.index(verdict.status))
 
 

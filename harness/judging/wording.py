@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.domain.case import Check, ContrastCheck, Expectation, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.case import (
+    AttributionCheck,
+    Check,
+    ContrastCheck,
+    Expectation,
+    FloorCheck,
+    MemoryCheck,
+    OutputCheck,
+    PitfallCheck,
+)
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate
@@ -27,10 +36,10 @@ def arm_text(arm: ArmSpeed) -> str:
     return speed_text(arm.tps if arm.ms is None else arm.ms)
 
 
-def speeds_text(arms: Sequence[ArmSpeed]) -> str:
+def speeds_text(arms: Sequence[ArmSpeed], between: str = " -> ") -> str:
     """All arms' figures, e.g. ``412.3 -> 380.1 t/s`` or ``3777 -> 7459 ms``; baseline first."""
     unit = "t/s" if any(arm.ms is None for arm in arms) else "ms"
-    return f"{' -> '.join(map(arm_text, arms))} {unit}" if arms else "no speed"
+    return f"{between.join(map(arm_text, arms))} {unit}" if arms else "no speed"
 
 
 def estimate_text(estimate: Estimate, alpha: float) -> str:
@@ -63,6 +72,9 @@ def expected_text(check: Check, policy: Policy) -> str:
             return _floor_text(check)
         case ContrastCheck(expect=expect):
             return _EXPECTED[expect] + f" (alpha {policy.alpha:g}, margin {policy.margin:g})"
+        case AttributionCheck(factors=(first, _), expect=expect):
+            wanted = _EXPECTED_OF_FACTOR[expect].format(first)
+            return f"{wanted} (alpha {policy.alpha:g} for three tests together, margin {policy.margin:g})"
         case PitfallCheck(source=source):
             return f"slower, as reported in {source or 'an unnamed source'} (alpha {policy.alpha:g})"
         case OutputCheck():
@@ -82,6 +94,13 @@ _EXPECTED = {
     Expectation.NO_REGRESSION: "candidate not slower than the baseline",
     Expectation.IMPROVED: "candidate faster than the baseline",
     Expectation.REPORT: "any decided verdict",
+}
+
+
+_EXPECTED_OF_FACTOR = {
+    Expectation.NO_REGRESSION: "{} does not make it slower",
+    Expectation.IMPROVED: "{} makes it faster",
+    Expectation.REPORT: "the effects of both factors decided",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.domain.case import (
+    AttributionCheck,
     Case,
     Check,
     ContrastCheck,
@@ -22,11 +23,23 @@ from harness.domain.errors import BadInput
 from harness.domain.words import Kind, Status
 from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
-from harness.planning.pairs import Factor, Pair, find_pairs
+from harness.planning.configuration import Configuration
+from harness.planning.fours import Four, find_fours
+from harness.planning.overlays import arm_key
+from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.plan import PlannedCase
 from harness.planning.problems import Problem, report
 from harness.planning.references import workload_of
-from harness.planning.schema import ContrastEntry, FloorEntry, Matrix, MemoryEntry, OutputsEntry, Where
+from harness.planning.schema import (
+    ContrastEntry,
+    FactorEntry,
+    FloorEntry,
+    Matrix,
+    MemoryEntry,
+    OutputsEntry,
+    Where,
+    variables_of,
+)
 
 
 def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) -> tuple[PlannedCase, ...]:
@@ -54,6 +67,8 @@ class _Expansion:
         self._workload_of_all = [entry.where == Where() for entry in matrix.workloads]
         self._arms = expand_arms(self._workshop)
         self._pairs: dict[str, list[Pair]] = {}
+        self._fours: dict[str, list[Four]] = {}
+        self._made: list[PlannedArm] = []
 
     def cases(self) -> tuple[PlannedCase, ...]:
         if not self._arms:
@@ -86,24 +101,62 @@ class _Expansion:
         floors = []
         for index, check in enumerate(self._matrix.checks):
             if check.kind == "floor":
-                self._require_arm(check, index)
+                self._require_arm(check, index, self._arms)
                 floors.append(check)
         return floors
 
     def _contrasts(self) -> Iterator[PlannedCase]:
         for index, entry in enumerate(self._matrix.contrasts):
+            if entry.kind == "attribution":
+                yield from self._attribution(entry, index)
+                continue
             origin = self._matrix.source.at("contrasts", index)
-            factor = Factor(entry.factor, entry.baseline, entry.candidate, entry.where, origin)
+            factor = self._factor(entry, entry.where, origin)
             self._pairs[entry.name] = self._found(factor)
+            if factor.name in OVERLAID:
+                self._made += [arm for pair in self._pairs[entry.name] for arm in (pair.baseline, pair.candidate)]
             check = _contrast_check(entry)
             kind = Kind.PITFALL if entry.kind == "pitfall" else Kind.THROUGHPUT
-            timed = [(pair, self._timed_by(entry, pair)) for pair in self._pairs[entry.name]]
-            if timed and not any(workloads for _, workloads in timed):
-                message = "the contrast has nothing to time: no workload applies to its arms"
-                self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
+            timed = [(pair, self._timed_by(entry, pair.baseline, pair.candidate)) for pair in self._pairs[entry.name]]
+            self._require_workload([workloads for _, workloads in timed], origin)
             for pair, workloads in timed:
                 for workload in workloads:
                     yield self._paired(kind, pair, workload, check, origin)
+
+    def _attribution(self, entry: ContrastEntry, index: int) -> Iterator[PlannedCase]:
+        origin = self._matrix.source.at("contrasts", index)
+        first, second = (
+            self._factor(factor, Where(), self._matrix.source.at("contrasts", index, "factors", place))
+            for place, factor in enumerate(entry.factors)
+        )
+        fours = self._fours[entry.name] = self._found_fours((first, second), entry.where, origin)
+        if OVERLAID & {first.name, second.name}:
+            self._made += [arm for four in fours for arm in four.arms]
+        check = AttributionCheck(entry.name, (entry.factors[0].word, entry.factors[1].word), entry.expectation)
+        timed = [(four, self._timed_by(entry, *four.arms)) for four in fours]
+        self._require_workload([workloads for _, workloads in timed], origin)
+        for four, workloads in timed:
+            for workload in workloads:
+                yield self._case_of_arms(Kind.ATTRIBUTION, four.arms, workload, check, origin, note=four.note)
+
+    def _factor(self, entry: ContrastEntry | FactorEntry | OutputsEntry, where: Where, origin: str) -> Factor:
+        """What an entry asks for, with its settings looked up."""
+        assert entry.baseline is not None  # noqa: S101 - the schema saw to it
+        assert entry.candidate is not None  # noqa: S101 - and to this
+        baseline, candidate = (self._side(entry.factor, side) for side in (entry.baseline, entry.candidate))
+        return Factor(entry.factor, baseline, candidate, where, origin)
+
+    def _side(self, factor: str, side: Side) -> Side:
+        if factor == "environment" and isinstance(side, Configuration):
+            return Configuration(environment=variables_of(side.flags))
+        if factor == "configuration" and isinstance(side, str):
+            return self._matrix.configurations[side]
+        return side
+
+    def _require_workload(self, workloads: Sequence[Sequence[object]], origin: str) -> None:
+        if workloads and not any(workloads):
+            message = "the contrast has nothing to time: no workload applies to its arms"
+            self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
 
     def _timed_on(self, *arms: PlannedArm) -> list[Workload]:
         """The workloads whose condition all arms meet."""
@@ -115,10 +168,10 @@ class _Expansion:
             if for_all or all(matches(entry.where, arm) for arm in arms)
         ]
 
-    def _timed_by(self, entry: ContrastEntry, pair: Pair) -> list[Workload]:
-        """Those workloads of both arms that a contrast names; all if it names none."""
-        both = self._timed_on(pair.baseline, pair.candidate)
-        return [workload for workload in both if not entry.workloads or workload.name in entry.workloads]
+    def _timed_by(self, entry: ContrastEntry, *arms: PlannedArm) -> list[Workload]:
+        """Those workloads of all its arms that a contrast names; all if it names none."""
+        common = self._timed_on(*arms)
+        return [workload for workload in common if not entry.workloads or workload.name in entry.workloads]
 
     def _outputs(self) -> Iterator[PlannedCase]:
         for index, check in enumerate(self._matrix.checks):
@@ -131,23 +184,33 @@ class _Expansion:
                     yield self._paired(Kind.EQUIVALENCE, pair, profile, OutputCheck(check.name, factor), origin)
 
     def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, list[Pair]]]:
-        if check.baseline is not None and check.candidate is not None:
-            factor = Factor(check.factor, check.baseline, check.candidate, check.where, origin)
+        if check.factor:
+            factor = self._factor(check, check.where, origin)
             yield factor.name, self._found(factor)
-        seen: set[tuple[int, int]] = set()
+        seen: set[tuple[object, ...]] = set()
         for entry in self._matrix.contrasts:
-            if entry.name in check.contrasts:
-                pairs = [pair for pair in self._pairs[entry.name] if _key(pair) not in seen]
-                seen.update(map(_key, pairs))
-                yield entry.factor, pairs
+            for factor_name, pair in self._compared_by(entry) if entry.name in check.contrasts else ():
+                if _key(pair) not in seen:
+                    seen.add(_key(pair))
+                    yield factor_name, [pair]
+
+    def _compared_by(self, entry: ContrastEntry) -> Iterator[tuple[str, Pair]]:
+        """The pairs whose outputs are compared for a contrast; the four arms of an attribution against the first."""
+        for pair in self._pairs.get(entry.name, ()):
+            yield entry.factor, pair
+        for four in self._fours.get(entry.name, ()):
+            first, second = (factor.word for factor in entry.factors)
+            old, *others = four.arms
+            for factor, arm in zip((second, first, f"{first} and {second}"), others, strict=True):
+                yield factor, Pair(old, arm, four.note)
 
     def _memory(self) -> Iterator[PlannedCase]:
         for index, check in enumerate(self._matrix.checks):
             if check.kind != "memory":
                 continue
-            self._require_arm(check, index)
+            self._require_arm(check, index, self._every_arm())
             origin = self._matrix.source.at("checks", index)
-            for arm in self._arms:
+            for arm in self._every_arm():
                 if matches(check.where, arm):
                     yield self._single(Kind.MEMORY, arm, None, MemoryCheck(check.max_rss_mib), origin)
 
@@ -159,11 +222,24 @@ class _Expansion:
     def _paired(
         self, kind: Kind, pair: Pair, workload: Workload | OutputProfile, check: Check, origin: str
     ) -> PlannedCase:
-        sides = (("baseline", pair.baseline), ("candidate", pair.candidate))
-        found = [(side, self._workshop.beyond(arm, workload)) for side, arm in sides]
-        reasons = [f"{side}: {reason}" for side, reason in found if reason]
-        case = Case(kind, (pair.baseline.arm, pair.candidate.arm), workload, pair.baseline.node_class, check)
-        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), pair.note)
+        return self._case_of_arms(kind, (pair.baseline, pair.candidate), workload, check, origin, note=pair.note)
+
+    def _case_of_arms(
+        self,
+        kind: Kind,
+        arms: Sequence[PlannedArm],
+        workload: Workload | OutputProfile,
+        check: Check,
+        origin: str,
+        *,
+        note: str,
+    ) -> PlannedCase:
+        found = [
+            (part, self._workshop.beyond(arm, workload)) for part, arm in zip(_PARTS[len(arms)], arms, strict=True)
+        ]
+        reasons = [f"{part}: {reason}" for part, reason in found if reason]
+        case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), note)
 
     def _found(self, factor: Factor) -> list[Pair]:
         try:
@@ -172,9 +248,23 @@ class _Expansion:
             self._problems.append(Problem(bad.slug, bad.where, bad.message, bad.hint))
             return []
 
-    def _require_arm(self, check: FloorEntry | MemoryEntry, index: int) -> None:
+    def _found_fours(self, factors: tuple[Factor, Factor], where: Where, origin: str) -> list[Four]:
+        try:
+            return find_fours(factors, where, self._arms, self._workshop, origin)
+        except BadInput as bad:
+            self._problems.append(Problem(bad.slug, bad.where, bad.message, bad.hint))
+            return []
+
+    def _every_arm(self) -> list[PlannedArm]:
+        """The matrix's arms, then those that contrasts made of them: an engine process has a peak wherever it runs."""
+        unique: dict[object, PlannedArm] = {}
+        for arm in (*self._arms, *self._made):
+            unique.setdefault(arm_key(arm), arm)
+        return list(unique.values())
+
+    def _require_arm(self, check: FloorEntry | MemoryEntry, index: int, arms: Sequence[PlannedArm]) -> None:
         """A check that no arm meets would never be made, and nobody would notice."""
-        if not any(matches(check.where, arm) for arm in self._arms):
+        if not any(matches(check.where, arm) for arm in arms):
             where = self._matrix.source.at("checks", index, "where")
             self._problems.append(Problem("E-no-arm", where, "no arm of the matrix meets this condition"))
 
@@ -203,8 +293,15 @@ class _Expansion:
                 self._problems.append(Problem("E-two-output-checks", case.origin, message, hint))
 
 
-def _key(pair: Pair) -> tuple[int, int]:
-    return id(pair.baseline), id(pair.candidate)
+_PARTS = {
+    2: ("baseline", "candidate"),
+    4: ("both old", "only the second factor new", "only the first factor new", "both new"),
+}
+"""What the arms of a case are called where one of them can't do what is asked."""
+
+
+def _key(pair: Pair) -> tuple[object, ...]:
+    return arm_key(pair.baseline), arm_key(pair.candidate)
 
 
 def _contrast_check(entry: ContrastEntry) -> Check:

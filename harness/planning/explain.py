@@ -100,5 +100,6 @@ def _known_keys(location: tuple[str | int, ...]) -> tuple[str, ...]:
     if location:
         table = _SECTIONS.get(str(location[0]), schema.Matrix)
         table = next((_CHECKS[part] for part in location if isinstance(part, str) and part in _CHECKS), table)
+        table = schema.FactorEntry if "factors" in location else table
         table = schema.Where if location[-1] == "where" else table
     return tuple(table.model_fields)

@@ -1,10 +1,10 @@
 """Cases to jobs: few process starts, nothing measured twice.
 
-* Two arms that some case compares are one job. Every process start of an arm measures all workloads that its cases
-  ask for.
+* Two arms that some case compares are one job, and so are the four of an attribution. Every process start of an arm
+  measures all workloads that its cases ask for.
 * An output check of the same two arms rides in that job (its prompts are answered by the burn-in processes), also
-  where the check's own case was not selected: speed is not judged without it. Where no speed is compared, the job
-  has no workloads.
+  where the check's own case was not selected: speed is not judged without it. So it does in the job of an attribution,
+  where it compares each of the other three arms with the first. Where no speed is compared, the job has no workloads.
 * Cases of a single arm ride in a job that has their arm anyway, best in one that measures their workload already.
   Other arms get a job of their own.
 * A memory limit is about everything that a process does, so its job measures all workloads of the matrix for that
@@ -71,9 +71,13 @@ class _Drafts:
                 self._learn(planned.case)
 
     def jobs(self, cases: Sequence[PlannedCase]) -> tuple[Job, ...]:
-        for planned in cases:
-            if len(planned.case.arms) > 1:
-                self._add_pair(planned)
+        compared = [planned for planned in cases if len(planned.case.arms) > 1]
+        for planned in compared:
+            if planned.case.kind is not Kind.EQUIVALENCE:
+                self._add_contrast(planned)
+        for planned in compared:
+            if planned.case.kind is Kind.EQUIVALENCE:
+                self._add_outputs(planned)
         for planned in cases:
             if len(planned.case.arms) == 1 and planned.case.kind is not Kind.MEMORY:
                 self._add_single(planned)
@@ -91,14 +95,37 @@ class _Drafts:
             for arm in case.arms:
                 self._timed_workloads.setdefault(self._key((arm,), case.node_class), set()).add(case.workload)
 
-    def _add_pair(self, planned: PlannedCase) -> None:
+    def _add_contrast(self, planned: PlannedCase) -> None:
         case = planned.case
         draft = self._draft(case.arms, case.node_class)
         draft.cases.append(planned.id)
-        draft.outputs = self._profiles.get(self._key(case.arms, case.node_class))
+        draft.outputs = self._required_outputs(case)
         if isinstance(case.workload, Workload):
             draft.workloads.add(case.workload)
             draft.timed = True
+
+    def _required_outputs(self, case: Case) -> OutputProfile | None:
+        """The prompts that all its arms have to answer alike: for an attribution, each other arm against the first."""
+        first, *others = case.arms
+        profiles = {self._profiles.get(self._key((first, other), case.node_class)) for other in others}
+        return profiles.pop() if len(profiles) == 1 else None
+
+    def _add_outputs(self, planned: PlannedCase) -> None:
+        case = planned.case
+        key = self._key(case.arms, case.node_class)
+        if key not in self._drafts and isinstance(case.workload, OutputProfile):
+            answering = self._answering(case.arms, case.node_class, case.workload)
+            if answering:
+                answering.cases.append(planned.id)
+                return
+        draft = self._draft(case.arms, case.node_class)
+        draft.cases.append(planned.id)
+        draft.outputs = self._profiles.get(key)
+
+    def _answering(self, arms: tuple[Arm, ...], node_class: NodeClass, asked: OutputProfile) -> _Draft | None:
+        """The job of an attribution that has these arms among its own and asks them the same prompts anyway."""
+        with_all = [self._by_arm.get(self._key((arm,), node_class), []) for arm in arms]
+        return next((draft for draft in with_all[0] if draft.outputs == asked and draft in with_all[1]), None)
 
     def _add_single(self, planned: PlannedCase) -> None:
         case = planned.case

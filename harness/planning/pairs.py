@@ -9,6 +9,8 @@ What counts as a difference:
   differs is confounded, unless the difference goes away without the flags of one build only: then it is their
   consequence, and noted.
 * The **model** or the **environment**: all flags are equal.
+* A **configuration** is several flags and variables at once, put over an arm: they are the factor, and all else is the
+  arm's own.
 
 A pair that would differ in more is no pair. Where a contrast finds both sides but no pair, it is confounded, and the
 error names the difference.
@@ -18,15 +20,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
 from harness.planning.arms import Declared, PlannedArm, Workshop, holds
+from harness.planning.configuration import Configuration
+from harness.planning.overlays import ArmKey, arm_key, put_over
 from harness.planning.schema import Where
 
-Side: TypeAlias = FlagValue | dict[str, str]
+Side: TypeAlias = FlagValue | Configuration
+
+OVERLAID = frozenset({"configuration", "environment"})
+"""Factors whose arms are made: their sides are settings that are put over arms of the matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +41,8 @@ class Factor:
     """What a contrast or an output check asks for.
 
     Attributes:
-        name: ``build``, ``model``, ``environment`` or a flag's name.
-        baseline: Value of the first arm.
+        name: ``build``, ``model``, ``configuration``, ``environment`` or a flag's name.
+        baseline: Value of the first arm, or the settings that make it.
         candidate: Value of the second.
         where: What holds for both.
         origin: File and key, for errors.
@@ -67,10 +74,10 @@ def find_pairs(factor: Factor, arms: Sequence[PlannedArm], workshop: Workshop) -
         BadInput: ``E-no-contrast`` where one side has no arm, ``E-confounded`` where no two arms differ in the
             factor only.
     """
-    chosen = [arm for arm in arms if _meets(factor, arm)]
-    if factor.name == "environment":
-        return _environment_pairs(factor, chosen)
-    _require_sides(factor, chosen, arms)
+    chosen = meeting(factor.where, arms, lenient=factor.name == "build")
+    if factor.name in OVERLAID:
+        return _overlaid_pairs(factor, chosen, workshop)
+    require_sides(factor, chosen, arms)
     pairs: list[Pair] = []
     for baselines, candidates in _groups(factor, chosen).values():
         found = _pairs_of_group(factor, baselines, candidates, workshop)
@@ -83,14 +90,21 @@ def find_pairs(factor: Factor, arms: Sequence[PlannedArm], workshop: Workshop) -
     return pairs
 
 
-def _meets(factor: Factor, arm: PlannedArm) -> bool:
-    """Whether ``where`` holds. Between builds, a flag that one of them does not have says nothing about its arms."""
-    if not holds(factor.where, arm.arm.build, arm.arm.model, arm.node_class):
+def meeting(where: Where, arms: Iterable[PlannedArm], *, lenient: bool) -> list[PlannedArm]:
+    """The arms that meet a condition.
+
+    Args:
+        where: The condition.
+        arms: The arms.
+        lenient: A flag that an arm does not have says nothing about it: so it is between builds.
+    """
+    return [arm for arm in arms if _meets(where, arm, lenient=lenient)]
+
+
+def _meets(where: Where, arm: PlannedArm, *, lenient: bool) -> bool:
+    if not holds(where, arm.arm.build, arm.arm.model, arm.node_class):
         return False
-    lenient = factor.name == "build"
-    return all(
-        arm.has(name, values) or (lenient and name not in arm.flags) for name, values in factor.where.flags.items()
-    )
+    return all(arm.has(name, values) or (lenient and name not in arm.flags) for name, values in where.flags.items())
 
 
 def _is_side(factor: Factor, arm: PlannedArm, side: Side) -> bool:
@@ -98,10 +112,15 @@ def _is_side(factor: Factor, arm: PlannedArm, side: Side) -> bool:
         return arm.arm.build.name == side
     if factor.name == "model":
         return arm.arm.model.name == side
-    return not isinstance(side, dict) and arm.has(factor.name, (side,))
+    return not isinstance(side, Configuration) and arm.has(factor.name, (side,))
 
 
-def _require_sides(factor: Factor, chosen: Sequence[PlannedArm], arms: Sequence[PlannedArm]) -> None:
+def require_sides(factor: Factor, chosen: Sequence[PlannedArm], arms: Sequence[PlannedArm]) -> None:
+    """Refuse a factor one side of which no chosen arm has.
+
+    Raises:
+        BadInput: ``E-no-contrast``.
+    """
     for word, side in (("baseline", factor.baseline), ("candidate", factor.candidate)):
         if any(_is_side(factor, arm, side) for arm in chosen):
             continue
@@ -113,13 +132,13 @@ def _require_sides(factor: Factor, chosen: Sequence[PlannedArm], arms: Sequence[
         )
 
 
-def _groups(factor: Factor, chosen: Sequence[PlannedArm]) -> dict[tuple[str, ...], Group]:
-    """What could be pairs at all: same class, and same model and build unless that is the factor."""
-    groups: dict[tuple[str, ...], Group] = defaultdict(lambda: ([], []))
+def _groups(factor: Factor, chosen: Sequence[PlannedArm]) -> dict[tuple[object, ...], Group]:
+    """What could be pairs at all: same class and variables, and same model and build unless that is the factor."""
+    groups: dict[tuple[object, ...], Group] = defaultdict(lambda: ([], []))
     for arm in chosen:
         model = "" if factor.name == "model" else arm.arm.model.name
         build = "" if factor.name == "build" else arm.arm.build.name
-        group = groups[arm.node_class.name, model, build]
+        group = groups[arm.node_class.name, model, build, arm.arm.environment]
         for members, side in zip(group, (factor.baseline, factor.candidate), strict=True):
             if _is_side(factor, arm, side):
                 members.append(arm)
@@ -208,16 +227,40 @@ def _differences(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) ->
     return sorted(name for name in names if name != factor.name and mine.get(name) != theirs.get(name))
 
 
-def _environment_pairs(factor: Factor, chosen: Sequence[PlannedArm]) -> list[Pair]:
-    """Each arm with either set of variables put over the matrix's own; these arms are made for the contrast."""
+def _overlaid_pairs(factor: Factor, chosen: Sequence[PlannedArm], workshop: Workshop) -> list[Pair]:
+    """Each arm with either side's settings put over it; these arms are made for the contrast."""
     if not chosen:
         raise BadInput("E-no-contrast", "no arm meets 'where'", where=factor.origin)
-    return [Pair(_with_environment(arm, factor.baseline), _with_environment(arm, factor.candidate)) for arm in chosen]
+    pairs: dict[tuple[ArmKey, ArmKey], Pair] = {}
+    for arm in chosen:
+        baseline, candidate = overlaid(factor, arm, workshop)
+        if arm_key(baseline) != arm_key(candidate):
+            pair = Pair(baseline, candidate, _note_of_settings(factor, baseline, candidate))
+            pairs.setdefault((arm_key(baseline), arm_key(candidate)), pair)
+    if not pairs:
+        message = f"both sides of {factor.name} leave the same settings"
+        raise BadInput("E-no-contrast", message, hint="a side must set what the arms do not have", where=factor.origin)
+    return list(pairs.values())
 
 
-def _with_environment(arm: PlannedArm, side: Side) -> PlannedArm:
-    if not isinstance(side, dict) or not side:
-        return arm
-    environment = tuple(sorted({**dict(arm.arm.environment), **side}.items()))
-    shown = tuple(sorted({*arm.arm.shown, *side}))
-    return replace(arm, arm=replace(arm.arm, environment=environment, shown=shown))
+def overlaid(factor: Factor, arm: PlannedArm, workshop: Workshop) -> tuple[PlannedArm, PlannedArm]:
+    """An arm under either side's settings. Between configurations both labels show what either side sets."""
+    made = []
+    for side in (factor.baseline, factor.candidate):
+        settings = side if isinstance(side, Configuration) else Configuration()
+        shown = settings.names if factor.name == "environment" else settings_of(factor)
+        made.append(put_over(arm, settings, shown, workshop, factor.origin))
+    return made[0], made[1]
+
+
+def settings_of(factor: Factor) -> frozenset[str]:
+    """Flags and variables that a factor is about: its own name, or what its sides set."""
+    sides = [side for side in (factor.baseline, factor.candidate) if isinstance(side, Configuration)]
+    return frozenset().union(*(side.names for side in sides)) if sides else frozenset({factor.name})
+
+
+def _note_of_settings(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) -> str:
+    if baseline.unsupported or candidate.unsupported:
+        return ""
+    beside = [name for name in _beside(factor, baseline, candidate) if name not in settings_of(factor)]
+    return _note(factor, beside, baseline, candidate)

@@ -15,10 +15,21 @@ from harness.engines.flags import complete, known_flags
 from harness.engines.registry import engine_for
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
+from harness.planning.configuration import Configuration
 from harness.planning.problems import INVALID, Problem
-from harness.planning.schema import Condition, ContrastEntry, Matrix, OutputsEntry, Where, WorkloadEntry
+from harness.planning.schema import (
+    Condition,
+    ContrastEntry,
+    FactorEntry,
+    Matrix,
+    OutputsEntry,
+    Side,
+    Where,
+    WorkloadEntry,
+    variables_of,
+)
 
-NAMED_FACTORS = ("build", "model", "environment")
+NAMED_FACTORS = ("build", "model", "configuration", "environment")
 """The factors that are not flags."""
 
 _ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
@@ -44,6 +55,14 @@ def _flag_hint(name: str) -> str:
     return ""
 
 
+def _side_text(side: Side | None) -> str:
+    """A side as a person wrote it."""
+    if not isinstance(side, Configuration):
+        return repr(side)
+    settings = {**side.flags, **({"environment": dict(side.environment)} if side.environment else {})}
+    return "{ " + ", ".join(f"{name} = {value!r}" for name, value in settings.items()) + " }" if settings else "{}"
+
+
 class _References:
     """Looks every name of one matrix up."""
 
@@ -59,6 +78,7 @@ class _References:
             "flag": frozenset(known_flags()),
             "workload": frozenset(workload_of(entry).name for entry in matrix.workloads),
             "contrast": frozenset(entry.name for entry in matrix.contrasts),
+            "configuration": frozenset(matrix.configurations),
         }
 
     def problems(self) -> Iterator[Problem]:
@@ -66,6 +86,8 @@ class _References:
         yield from self._models()
         yield from self._node_classes()
         yield from self._flags(self._matrix.flags, "flags")
+        for name, configuration in self._matrix.configurations.items():
+            yield from self._flags(configuration.flags, "configurations", name)
         for section in ("when", "include", "exclude"):
             for index, entry in enumerate(getattr(self._matrix, section)):
                 if isinstance(entry, Condition):
@@ -74,7 +96,7 @@ class _References:
                     yield from self._include(index)
                 yield from self._flags(entry.flags, section, index, "flags")
         for index, contrast in enumerate(self._matrix.contrasts):
-            yield from self._factor(contrast, "contrasts", index)
+            yield from self._factors(contrast, "contrasts", index)
             yield from self._where(contrast.where, "contrasts", index, "where")
             yield from self._each("workload", contrast.workloads, "contrasts", index, "workloads")
         for index, workload in enumerate(self._matrix.workloads):
@@ -125,21 +147,59 @@ class _References:
                 if check.factor:
                     yield from self._factor(check, "checks", index)
 
-    def _factor(self, entry: ContrastEntry | OutputsEntry, section: str, index: int) -> Iterator[Problem]:
+    def _factors(self, entry: ContrastEntry, *path: str | int) -> Iterator[Problem]:
+        """The one factor, or the two of an attribution: each sound, and two that verdicts can tell apart."""
+        if entry.kind != "attribution":
+            yield from self._factor(entry, *path)
+            return
+        for index, factor in enumerate(entry.factors):
+            yield from self._factor(factor, *path, "factors", index)
+        if len({factor.word for factor in entry.factors}) < len(entry.factors):
+            message = f"both factors are called '{entry.factors[0].word}'"
+            yield Problem("E-duplicate-name", self._at(*path, "factors"), message, "give each a 'name' of its own")
+
+    def _factor(self, entry: ContrastEntry | FactorEntry | OutputsEntry, *path: str | int) -> Iterator[Problem]:
         factor = entry.factor
         if factor not in NAMED_FACTORS and factor not in self._known["flag"]:
             choices = self._known["flag"] | set(NAMED_FACTORS)
-            yield self._unknown("flag", factor, choices, section, index, "factor")
+            yield self._unknown("flag", factor, choices, *path, "factor")
             return
         if entry.baseline == entry.candidate:
-            message = f"baseline and candidate are the same: {factor} = {entry.baseline!r}"
-            yield Problem("E-no-contrast", self._at(section, index, "candidate"), message, "name two different ones")
+            message = f"baseline and candidate are the same: {factor} = {_side_text(entry.baseline)}"
+            yield Problem("E-no-contrast", self._at(*path, "candidate"), message, "name two different ones")
         for key, side in (("baseline", entry.baseline), ("candidate", entry.candidate)):
-            if isinstance(side, dict) != (factor == "environment"):
-                wanted = "a table of environment variables" if factor == "environment" else "a name or a value"
-                yield Problem(INVALID, self._at(section, index, key), f"expected {wanted}, found {side!r}")
-            elif factor in ("build", "model"):
-                yield from self._each(factor, [str(side)], section, index, key)
+            if side is not None:
+                yield from self._side(factor, side, *path, key)
+
+    def _side(self, factor: str, side: Side, *path: str | int) -> Iterator[Problem]:
+        if factor == "environment":
+            yield from self._variables(side, *path)
+        elif factor == "configuration":
+            yield from self._configuration(side, *path)
+        elif isinstance(side, Configuration):
+            message = f"expected a name or a value, found a table ({_side_text(side)})"
+            yield Problem(INVALID, self._at(*path), message, 'several flags at once are factor = "configuration"')
+        elif factor in ("build", "model"):
+            yield from self._each(factor, [str(side)], *path)
+
+    def _variables(self, side: Side, *path: str | int) -> Iterator[Problem]:
+        if not isinstance(side, Configuration) or side.environment:
+            message = f"expected a table of environment variables, found {_side_text(side)}"
+            yield Problem(INVALID, self._at(*path), message)
+            return
+        try:
+            variables_of(side.flags)
+        except ValueError as wrong:
+            yield Problem(INVALID, self._at(*path), str(wrong))
+
+    def _configuration(self, side: Side, *path: str | int) -> Iterator[Problem]:
+        if isinstance(side, Configuration):
+            yield from self._flags(side.flags, *path)
+        elif isinstance(side, str):
+            yield from self._each("configuration", [side], *path)
+        else:
+            message = f"expected the name of a configuration or a table of flags, found {side!r}"
+            yield Problem(INVALID, self._at(*path), message)
 
     def _where(self, where: Where, *path: str | int) -> Iterator[Problem]:
         yield from self._condition(where, *path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -22,12 +23,15 @@ from pydantic import (
 )
 
 from harness.domain import policy
+from harness.domain.case import Expectation
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
+from harness.planning.configuration import Configuration
 from harness.planning.source import Source
 
 _MAX_NAME = 100
 _MAX_PATH_BYTES, _MAX_NAME_BYTES = 4095, 255
+_ENVIRONMENT = "environment"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Above what anybody means: a slip of the finger must not fill the memory or run for a year.
 _MAX_TOKENS = 1 << 24
@@ -66,10 +70,28 @@ def _names(found: Any) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def _side(found: Any) -> FlagValue | dict[str, str]:
-    """One side of a contrast: a name, a flag's value, or a table of environment variables."""
+def _side(found: Any) -> FlagValue | Configuration:
+    """One side of a contrast: a name, a flag's value, or a table of settings."""
+    return _configuration(found) if isinstance(found, dict) else _value(found)
+
+
+def _configuration(found: Any) -> Configuration:
+    """Flags by name, and variables in a table ``environment`` among them."""
     if not isinstance(found, dict):
-        return _value(found)
+        raise ValueError(f"expected a table of flags, found {_kind(found)}")  # noqa: TRY004 - the validator reads it
+    variables = found.get(_ENVIRONMENT, {})
+    if not isinstance(variables, dict):
+        raise ValueError(f"'{_ENVIRONMENT}' is a table of variables, found {_kind(variables)}")  # noqa: TRY004
+    flags = {name: _value(value) for name, value in found.items() if name != _ENVIRONMENT}
+    return Configuration(flags, variables_of(variables))
+
+
+def variables_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables.
+
+    Raises:
+        ValueError: If a name can't be a variable's, or a value is no text.
+    """
     wrong = [name for name, value in found.items() if not isinstance(value, str)]
     if wrong:
         raise ValueError(f"environment variable {wrong[0]!r} must be a text, found {_kind(found[wrong[0]])}")
@@ -126,7 +148,9 @@ _RawValue: TypeAlias = bool | int | float | str
 Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
 Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
 Names = Annotated[tuple[str, ...], PlainValidator(_names, json_schema_input_type=str | list[str])]
-Side = Annotated[FlagValue | dict[str, str], PlainValidator(_side, json_schema_input_type=_RawValue | dict[str, str])]
+_RawSettings: TypeAlias = dict[str, _RawValue | dict[str, str]]
+Settings = Annotated[Configuration, PlainValidator(_configuration, json_schema_input_type=_RawSettings)]
+Side = Annotated[FlagValue | Configuration, PlainValidator(_side, json_schema_input_type=_RawValue | _RawSettings)]
 Threads = Annotated[
     int | Literal["auto"],
     PlainValidator(_threads, json_schema_input_type=Literal["auto"] | Annotated[int, Field(ge=1)]),
@@ -229,14 +253,29 @@ class IncludeEntry(Entry):
     flags: dict[str, Value] = {}
 
 
-class ContrastEntry(Entry):
-    """``[[contrasts]]``: two arms that differ in one factor."""
+class FactorEntry(Entry):
+    """One of the two ``factors`` of an attribution."""
 
-    name: Name
-    kind: Literal["throughput", "pitfall"] = "throughput"
+    name: Name = ""
     factor: Text
     baseline: Side
     candidate: Side
+
+    @property
+    def word(self) -> str:
+        """What verdicts call it."""
+        return self.name or self.factor
+
+
+class ContrastEntry(Entry):
+    """``[[contrasts]]``: two arms that differ in one factor, or the four of two factors."""
+
+    name: Name
+    kind: Literal["throughput", "pitfall", "attribution"] = "throughput"
+    factor: Text = ""
+    baseline: Side | None = None
+    candidate: Side | None = None
+    factors: list[FactorEntry] = []
     where: Where = Where()
     workloads: list[str] = []
     expect: Literal["no_regression", "improved", "report"] = "no_regression"
@@ -247,6 +286,12 @@ class ContrastEntry(Entry):
     def _keys_of_kind(self) -> ContrastEntry:
         _keys_fit_kind(self)
         return self
+
+    @property
+    def expectation(self) -> Expectation:
+        """What is expected; an attribution informs where nothing was said."""
+        said = self.kind != "attribution" or "expect" in self.model_fields_set
+        return Expectation(self.expect) if said else Expectation.REPORT
 
 
 class WorkloadEntry(Entry):
@@ -343,6 +388,7 @@ class Matrix(Entry):
     node_classes: dict[Name, NodeClassEntry] = {}
     flags: dict[str, Axis] = {}
     environment: Variables = {}
+    configurations: dict[Name, Settings] = {}
     when: list[WhenEntry] = []
     include: list[IncludeEntry] = []
     exclude: list[ExcludeEntry] = []
@@ -364,7 +410,11 @@ def _exactly_one(first: str, first_value: str, second: str, second_value: str) -
         raise ValueError(f"needs exactly one of '{first}' and '{second}', found {found}")
 
 
+_ONE_FACTOR = ("factor", "baseline", "candidate")
+
+
 def _keys_fit_kind(contrast: ContrastEntry) -> None:
+    _factors_fit_kind(contrast)
     if contrast.kind == "pitfall":
         if not contrast.source or not contrast.instead:
             raise ValueError("a pitfall needs 'source' (who reported it) and 'instead' (what to use in its place)")
@@ -372,3 +422,21 @@ def _keys_fit_kind(contrast: ContrastEntry) -> None:
             raise ValueError("a pitfall has no 'expect': it expects a slower candidate")
     elif contrast.source or contrast.instead:
         raise ValueError("'source' and 'instead' belong to kind = \"pitfall\"")
+
+
+def _factors_fit_kind(contrast: ContrastEntry) -> None:
+    said = [key for key in _ONE_FACTOR if key in contrast.model_fields_set]
+    if contrast.kind == "attribution":
+        if said or len(contrast.factors) != len(("first", "second")):
+            found = f"'{said[0]}'" if said else f"{len(contrast.factors)}"
+            raise ValueError(f"an attribution has two 'factors', each with {_listed(_ONE_FACTOR)}; found {found}")
+    elif contrast.factors:
+        raise ValueError("'factors' belong to kind = \"attribution\"; other contrasts have one 'factor'")
+    elif len(said) < len(_ONE_FACTOR):
+        missing = [key for key in _ONE_FACTOR if key not in said]
+        raise ValueError(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+
+
+def _listed(keys: Sequence[str]) -> str:
+    quoted = [f"'{key}'" for key in keys]
+    return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

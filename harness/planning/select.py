@@ -19,9 +19,9 @@ def select(cases: Sequence[PlannedCase], patterns: Iterable[str]) -> tuple[Plann
 
     Args:
         cases: All cases.
-        patterns: Each is a glob over the whole id (if it has ``*``, ``?`` or ``[``) or a part of it, upper and lower
-            case alike; a leading ``!`` takes cases away. Without a pattern that adds, all are taken and then
-            diminished.
+        patterns: Each is a glob over the whole id (if it has ``*``, ``?`` or ``[``) or a part of it, or either over
+            the whole name of the case's contrast; upper and lower case alike. A leading ``!`` takes cases away.
+            Without a pattern that adds, all are taken and then diminished.
 
     Raises:
         BadInput: ``E-nothing-selected`` for a pattern that adds nothing: a typing error must not end as a green
@@ -33,21 +33,22 @@ def select(cases: Sequence[PlannedCase], patterns: Iterable[str]) -> tuple[Plann
     wanted = {case.id for case in cases} if not adding else set()
     for pattern in adding:
         meant = _matcher(pattern)
-        found = {case.id for case in cases if meant(case.id)}
+        found = {case.id for case in cases if meant(case)}
         if not found:
             raise _nothing(pattern, cases)
         wanted |= found
-    return tuple(case for case in cases if case.id in wanted and not any(gone(case.id) for gone in removing))
+    return tuple(case for case in cases if case.id in wanted and not any(gone(case) for gone in removing))
 
 
-def _matcher(pattern: str) -> Callable[[str], object]:
+def _matcher(pattern: str) -> Callable[[PlannedCase], object]:
     folded = pattern.lower()
     if _GLOB.search(folded):
-        return re.compile(translate(folded)).match
-    return lambda text: folded in text
+        glob = re.compile(translate(folded))
+        return lambda case: glob.match(case.id) or glob.match(case.case.contrast.lower())
+    return lambda case: folded in case.id or folded == case.case.contrast.lower()
 
 
 def _nothing(pattern: str, cases: Iterable[PlannedCase]) -> BadInput:
-    words = {word for case in cases for word in _WORDS.split(case.id)}
+    words = {word for case in cases for word in (*_WORDS.split(case.id), case.case.contrast) if word}
     hint = did_you_mean(pattern, words) if words else "the matrix has no cases"
     return BadInput("E-nothing-selected", f"no case matches '{pattern}'", hint=hint, where="--select")

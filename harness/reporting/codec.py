@@ -14,7 +14,16 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from harness.domain.arm import Arm
-from harness.domain.case import Case, Check, ContrastCheck, FloorCheck, MemoryCheck, OutputCheck, PitfallCheck
+from harness.domain.case import (
+    AttributionCheck,
+    Case,
+    Check,
+    ContrastCheck,
+    FloorCheck,
+    MemoryCheck,
+    OutputCheck,
+    PitfallCheck,
+)
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
@@ -23,7 +32,8 @@ T = TypeVar("T")
 
 _TAG = "type"
 _CHECKS: dict[str, type[Check]] = {
-    each.__name__: each for each in (FloorCheck, ContrastCheck, PitfallCheck, OutputCheck, MemoryCheck)
+    each.__name__: each
+    for each in (FloorCheck, ContrastCheck, PitfallCheck, AttributionCheck, OutputCheck, MemoryCheck)
 }
 _WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
     each.__name__: each for each in (Workload, ProfileWorkload, OutputProfile)

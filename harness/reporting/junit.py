@@ -20,7 +20,7 @@ from junitparser import xunit2
 from junitparser.junitparser import FinalResult
 
 from harness.domain.errors import Infrastructure
-from harness.domain.verdict import Verdict
+from harness.domain.verdict import Effect, Verdict
 from harness.domain.words import Pitfall, Status
 from harness.reporting.clean import capped, one_line
 
@@ -122,6 +122,8 @@ def _result(verdict: Verdict) -> FinalResult | None:
 
 def _long_text(verdict: Verdict) -> Iterator[str]:
     yield verdict.reason
+    if verdict.contrast:
+        yield f"contrast: {verdict.contrast}"
     if verdict.expected:
         yield f"expected: {verdict.expected}"
     if verdict.slug:
@@ -139,11 +141,12 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
         ("throughput", verdict.throughput),
         ("equivalence", verdict.equivalence),
         ("pitfall", verdict.pitfall),
+        ("contrast", verdict.contrast),
     ):
         if word:
             yield name, word
-    if verdict.estimate:
-        yield from _estimate_properties(verdict)
+    yield from _estimate_properties(verdict)
+    yield from ((f"effect[{effect.name}]", _effect_text(effect)) for effect in verdict.effects)
     for arm in verdict.arms:
         name, figure = ("tps", arm.tps) if arm.ms is None else ("ms", arm.ms)
         yield f"{name}[{arm.label}]", f"{figure:.6g}"
@@ -156,6 +159,13 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
             yield name, text
     if verdict.synthetic:
         yield "synthetic", "true"
+
+
+def _effect_text(effect: Effect) -> str:
+    """``WORD RATIO [LOW, HIGH]``; no word where nothing is judged."""
+    ratio = effect.ratio
+    figures = f"{ratio.value:.6g} [{ratio.low:.6g}, {ratio.high:.6g}]" if ratio else "unknown"
+    return f"{effect.throughput} {figures}" if effect.throughput else figures
 
 
 def _estimate_properties(verdict: Verdict) -> Iterator[tuple[str, str]]:

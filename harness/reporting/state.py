@@ -152,6 +152,7 @@ def _never_finished(case_id: str, planned: PlannedCase, last: JobTry | None, pol
         slug="E-never-finished",
         seconds=sum(run.wall_s for run in runs),
         synthetic=any(arm.model.synthetic for arm in planned.case.arms),
+        contrast=planned.case.contrast,
     )
 
 

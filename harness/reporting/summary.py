@@ -17,6 +17,10 @@ from harness.reporting.outcomes import counts_line, gone_pitfalls
 
 CI_WIDTH = 120
 
+_JUDGED = 3
+"""Effects of an attribution that are judged; they come first."""
+_MAX_NAME = 16
+
 _ORDER = (
     Status.FAIL,
     Status.ERROR,
@@ -30,7 +34,7 @@ _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
-    """Print the table, the reasons of what did not pass, warnings and the counts.
+    """Print the table, the reasons of what did not pass, attributions in words, warnings and the counts.
 
     Args:
         console: Where to; its width decides the columns' widths.
@@ -41,7 +45,7 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
     if ordered:
         console.print(_table(ordered))
     for verdict in ordered:
-        if verdict.status is not Status.PASS:
+        if verdict.status is not Status.PASS or verdict.effects:
             _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
     for verdict in gone_pitfalls(verdicts):
         _print_line(console, f"warning: {verdict.case}", verdict.reason)
@@ -70,12 +74,18 @@ def _table(verdicts: Sequence[Verdict]) -> Table:
     for verdict in verdicts:
         table.add_row(
             Text(_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
-            Text(one_line(verdict.case) + ("*" if verdict.synthetic else "")),
+            Text(_case(verdict)),
             Text(_speeds(verdict)),
-            Text(_figure(verdict.estimate)),
+            Text(_figures(verdict)),
             Text(f"{verdict.seconds:.0f}"),
         )
     return table
+
+
+def _case(verdict: Verdict) -> str:
+    """The id, and the name of its contrast: what ``--moe-select`` takes."""
+    name = f" ({verdict.contrast})" if verdict.contrast else ""
+    return one_line(verdict.case + ("*" if verdict.synthetic else "") + name)
 
 
 def _words(verdict: Verdict) -> str:
@@ -91,6 +101,18 @@ def _speeds(verdict: Verdict) -> str:
         + (f" ({100 * arm.spread:.1f} %)" if arm.spread is not None else "")
         for arm in verdict.arms
     )
+
+
+def _figures(verdict: Verdict) -> str:
+    """The one figure; of an attribution the whole change, the two factors and their interaction, a line each."""
+    if not verdict.effects:
+        return _figure(verdict.estimate)
+    *judged, whole = (*verdict.effects[:_JUDGED], verdict.effects[-1])
+    return "\n".join(f"{_figure(effect.ratio)} {_short(effect.name)}" for effect in (whole, *judged) if effect.ratio)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 2] + ".."
 
 
 def _figure(estimate: Estimate | None) -> str:

@@ -169,7 +169,7 @@ def _decided(planned: PlannedCase) -> Verdict:
     assert planned.status is not None  # noqa: S101 - the caller chose it so
     synthetic = any(arm.model.synthetic for arm in planned.case.arms)
     reason = f"{planned.status}: {planned.reason}"
-    return Verdict(planned.id, planned.status, reason, synthetic=synthetic)
+    return Verdict(planned.id, planned.status, reason, synthetic=synthetic, contrast=planned.case.contrast)
 
 
 def _versions() -> dict[str, str]:

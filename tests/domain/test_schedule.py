@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_identity import ARM
 
 from harness.domain.flags import Flags
@@ -37,6 +40,27 @@ def test_each_arm_burns_in_once_and_is_scored_in_every_block() -> None:
     assert len(steps) == JOB.process_starts
     assert [step.outputs for step in steps] == [True] * 2 + [False] * 8
     assert {step.arm for step in steps if step.block == 3} == {0, 1}
+
+
+@given(seed=st.text(max_size=8), group=st.integers(0, 20))
+def test_four_arms_are_balanced_in_every_four_blocks(seed: str, group: int) -> None:
+    """Every arm once per block, once in every place, and once right after each other arm."""
+    rows = [block_order(4, 4 * group + row, seed) for row in range(4)]
+    assert {tuple(sorted(row)) for row in rows} == {(0, 1, 2, 3)}
+    assert all(set(place) == {0, 1, 2, 3} for place in zip(*rows, strict=True))
+    assert len({pair for row in rows for pair in pairwise(row)}) == 12
+
+
+def test_the_order_of_four_arms_is_drawn_anew_and_can_be_repeated() -> None:
+    """Another job or another four blocks have another order; the same ones have the same."""
+    four = replace(
+        JOB, arms=(ARM, OTHER, replace(ARM, environment=(("A", "1"),)), replace(OTHER, environment=(("A", "1"),)))
+    )
+    assert list(four.schedule()) == list(replace(four).schedule())
+    orders = {tuple(block_order(4, block, seed) for block in range(4)) for seed in "abcdefgh"}
+    assert len(orders) == 8
+    assert len({tuple(block_order(4, 4 * group + row, "a") for row in range(4)) for group in range(8)}) == 8
+    assert [step.arm for step in four.schedule() if step.block == 2] == list(block_order(4, 2, four.id))
 
 
 def test_a_job_of_outputs_alone_starts_each_arm_once() -> None:

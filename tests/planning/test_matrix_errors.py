@@ -21,6 +21,33 @@ candidate = 1
 """
 
 
+ENVIRONMENT = """
+[[contrasts]]
+name = "c"
+factor = "environment"
+baseline = {}
+candidate = { B = "1" }
+"""
+CONFIGURATION = """
+[configurations.new]
+ctk = "q8_0"
+[[contrasts]]
+name = "c"
+factor = "configuration"
+baseline = {}
+candidate = "new"
+"""
+ATTRIBUTION = """
+[[contrasts]]
+name = "a"
+kind = "attribution"
+factors = [
+  { factor = "build", baseline = "mainline", candidate = "ik" },
+  { factor = "configuration", baseline = {}, candidate = { ub = 64, fa = 1 } },
+]
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "slug", "where", "message", "hint"),
     [
@@ -147,8 +174,8 @@ candidate = 1
         pytest.param(
             "[[contrasts]]\nname = 'c'\nfactor = 'fa'\nbaseline = 0",
             "E-matrix-invalid",
-            "m.toml: contrasts[0].candidate",
-            "the key is missing",
+            "m.toml: contrasts[0]",
+            "'candidate' is missing",
             "",
             id="missing key",
         ),
@@ -177,7 +204,7 @@ candidate = 1
             id="pitfall with an expectation",
         ),
         pytest.param(
-            CONTRAST.replace("baseline = 0", "baseline = { A = 1 }"),
+            ENVIRONMENT.replace("{}", "{ A = 1 }"),
             "E-matrix-invalid",
             "m.toml: contrasts[0].baseline",
             "environment variable 'A' must be a text, found a number (1)",

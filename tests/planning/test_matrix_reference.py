@@ -12,6 +12,7 @@ import pytest
 from planning_support import node
 from pydantic import BaseModel
 
+from harness.domain.words import Kind
 from harness.planning import schema
 from harness.planning.load import load_matrix
 from harness.planning.planner import make_plan
@@ -27,6 +28,7 @@ TABLES: list[type[BaseModel]] = [
     schema.IncludeEntry,
     schema.ExcludeEntry,
     schema.ContrastEntry,
+    schema.FactorEntry,
     schema.WorkloadEntry,
     schema.FloorEntry,
     schema.OutputsEntry,
@@ -53,7 +55,7 @@ def test_the_example_expands(tmp_path: Path) -> None:
     file = tmp_path / "example.toml"
     file.write_text(EXAMPLE)
     plan = make_plan(load_matrix(file), (), [node(gpus=1)])
-    assert {case.case.kind.value for case in plan.cases} == {"throughput", "pitfall", "equivalence", "memory"}
+    assert {case.case.kind for case in plan.cases} == set(Kind)
 
 
 def test_every_slug_is_in_the_reference() -> None:

@@ -30,8 +30,8 @@ def test_local_runs_on_a_laptop(local: Plan) -> None:
 
 
 def test_local_asks_every_kind_of_question(local: Plan) -> None:
-    """It is what users copy: all kinds of cases are in it, and the contrasts of the mission."""
-    assert {case.case.kind for case in local.cases} == set(Kind)
+    """It is what users copy: all kinds of cases that a beginner needs are in it, and the contrasts of the mission."""
+    assert {case.case.kind for case in local.cases} == set(Kind) - {Kind.ATTRIBUTION}
     names = {getattr(case.case.check, "name", "") for case in local.cases}
     assert {"fork", "cpu-flash-attention", "run-time-repack", "fused-experts", "same-answers"} <= names
 
