@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from harness.domain.build import Build, Tool
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, ProfileWorkload, Timed, Workload
 from harness.engines.bench_argv import tests_of, untimeable
 
 _TEST_OPTIONS = frozenset({"-d", "-gp", "-pg"})
 """Options that say a workload and that not every ``llama-bench`` ever had."""
 
 
-def beyond(build: Build, asked: Workload | OutputProfile, options: frozenset[str] | None = None) -> str:
+def beyond(build: Build, asked: Timed | OutputProfile, options: frozenset[str] | None = None) -> str:
     """Why a build cannot do one thing; empty if it can.
 
     Args:
@@ -18,7 +18,7 @@ def beyond(build: Build, asked: Workload | OutputProfile, options: frozenset[str
         asked: A workload to time, or outputs to compare.
         options: Option spellings of the build's ``--help`` where it was read.
     """
-    if build.tool is Tool.EMBEDDED:
+    if build.tool is Tool.EMBEDDED or isinstance(asked, ProfileWorkload):
         return ""
     if isinstance(asked, OutputProfile):
         return "llama-bench gives no logits and no text: outputs need an engine of a wheel"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of
 from harness.engines.bench_help import help_flags, identify_fork
@@ -102,9 +102,11 @@ class BenchEngine:
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
-        asked: tuple[Workload | OutputProfile, ...] = (*order.workloads, *([order.outputs] if order.outputs else []))
+        asked: tuple[Timed | OutputProfile, ...] = (*order.workloads, *([order.outputs] if order.outputs else []))
         if not asked:
             return "there is no workload to time"
+        if order.of_profiles:
+            return "llama-bench answers no prompts: llama-server does"
         if "," in str(order.model):
             return f"llama-bench splits model paths at commas: {order.model}"
         problems = (beyond(self._build, each, self._options) for each in asked)
@@ -145,7 +147,7 @@ class BenchEngine:
         return replace(command, argv=(*command.argv, "-v"))
 
     def _tests(self, order: Order) -> Tests:
-        return tests_of(self._build.fork, order.workloads)
+        return tests_of(self._build.fork, order.plain)
 
     def _format(self) -> OutputFormat:
         """Lines survive a crash, but ik_llama.cpp never had them, and older llama.cpp neither."""

@@ -13,7 +13,7 @@ import harness
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import Metric, OutputProfile, PromptProfile, Workload
 from harness.engines.bench_argv import threads_of
 from harness.engines.echo import not_echoed
 from harness.engines.embedded.errors import EmbeddedError
@@ -22,6 +22,7 @@ from harness.engines.embedded_events import Events, child_failure, identity, loa
 from harness.engines.engine import Command, Exit, Order, Report, Row
 from harness.engines.flags import embedded_request_flags
 from harness.engines.parse import first_failure
+from harness.engines.profile_rows import profile_rows, wants
 from harness.engines.rows import checked_row, workload_of
 
 _CHILD = "harness.engines.embedded"
@@ -67,10 +68,13 @@ class EmbeddedEngine:
         return ""
 
     def refusal(self, order: Order) -> str:
-        """Empty unless nothing is asked: the child times every workload at every depth, and answers prompts."""
+        """Empty unless nothing is asked, or two first requests of one process: the child does everything else."""
         if not order.workloads and order.outputs is None:
             return "there is neither a workload to time nor a prompt to answer"
-        empty = next((load for load in order.workloads if load.tokens <= 0), None)
+        cold = [load for load in order.of_profiles if load.metric is Metric.COLD]
+        if len(cold) > 1:
+            return f"{' and '.join(load.name for load in cold)}: only one request is the first of a process"
+        empty = next((load for load in order.workloads if load.tokens is not None and load.tokens <= 0), None)
         return "a workload has no tokens to time" if empty else ""
 
     def command(self, order: Order) -> Command:
@@ -91,13 +95,16 @@ class EmbeddedEngine:
         """Rows, outputs, self-description and failure of one child; never raises."""
         events = read_events(ended.stdout)
         rows, problems = _sort_rows(order, events)
+        answered = profile_rows(order, events.answers)
+        rows.update(answered.rows)
+        problems += answered.problems
         kept = tuple(rows[load.name] for load in order.workloads if load.name in rows)
         problems += _missing(order, events)
         return Report(
             rows=kept,
             outputs=tuple(events.outputs),
             load_s=load_seconds(events),
-            engine=_engine(order, events),
+            engine={**_engine(order, events), **answered.prompts},
             failure=first_failure(child_failure(ended, events), problems, order.workloads, kept, ended.stderr),
         )
 
@@ -118,7 +125,8 @@ def _request(order: Order) -> dict[str, Any]:
         "model": str(order.model),
         "threads": threads_of(order),
         "flags": embedded_request_flags(order.arm.flags),
-        "workloads": [_workload(load) for load in order.workloads],
+        "workloads": [_workload(load) for load in order.plain],
+        "profiles": [_profile(order, profile) for profile in order.profiles],
         "repetitions": order.repetitions,
         "seed": _SEED,
         "outputs": _outputs(order.outputs) if order.outputs else None,
@@ -128,6 +136,18 @@ def _request(order: Order) -> dict[str, Any]:
 
 def _workload(load: Workload) -> dict[str, Any]:
     return {"name": load.name, "n_prompt": load.n_prompt, "n_gen": load.n_gen, "n_depth": load.n_depth}
+
+
+def _profile(order: Order, profile: PromptProfile) -> dict[str, Any]:
+    cold, warm = wants(order, profile)
+    return {
+        "name": profile.name,
+        "text": profile.text,
+        "n_predict": profile.n_predict,
+        "prompt_tokens": profile.prompt_tokens,
+        "cold": cold,
+        "warm": warm,
+    }
 
 
 def _outputs(profile: OutputProfile) -> dict[str, Any]:
@@ -140,7 +160,7 @@ def _outputs(profile: OutputProfile) -> dict[str, Any]:
 
 def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failure]]:
     """Right rows by workload name, and what is wrong with the others."""
-    asked = {load.name: load for load in order.workloads}
+    asked = {load.name: load for load in order.plain}
     rows: dict[str, Row] = {}
     problems: list[Failure] = []
     for name, row in events.rows:
@@ -159,7 +179,7 @@ def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failu
 def _missing(order: Order, events: Events) -> list[Failure]:
     """Rows, answers or the last line that did not come."""
     have = {name for name, _ in events.rows}
-    rows = [load.name for load in order.workloads if load.name not in have]
+    rows = [load.name for load in order.plain if load.name not in have]
     answered = {output.prompt for output in events.outputs}
     prompts = order.outputs.prompts if order.outputs else ()
     answers = [prompt.name for prompt in prompts if prompt.name not in answered]

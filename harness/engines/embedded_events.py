@@ -12,6 +12,7 @@ from harness.domain.measurement import NS, Output
 from harness.engines.bench_scan import json_lines
 from harness.engines.diagnosis import memory_failure, process_failure, tail
 from harness.engines.engine import Exit
+from harness.engines.profile_rows import Answer
 
 _EXIT_REFUSED, _EXIT_LOAD, _EXIT_DECODE = 2, 3, 4
 """Exit codes of ``harness.engines.embedded.errors``."""
@@ -46,7 +47,8 @@ class Events:
         hello: Its identity.
         loaded: What it said after loading.
         rows: Workload name and row, in order.
-        outputs: Answers to the prompts, in order.
+        outputs: Answers to the prompts whose outputs are compared, in order.
+        answers: Timed requests, in order.
         failed: The last words of a child that gave up: slug and message.
         done: It said that everything was done.
         unreadable: Lines that are an event and not readable as one.
@@ -56,6 +58,7 @@ class Events:
     loaded: Mapping[str, Any] = field(default_factory=dict)
     rows: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     failed: tuple[str, str] | None = None
     done: bool = False
     unreadable: int = 0
@@ -129,6 +132,8 @@ def _take(events: Events, line: Mapping[str, Any]) -> None:
             events.rows.append((str(line["workload"]), _mapping(line["row"])))
         case "output":
             events.outputs.append(_output(line))
+        case "answer":
+            events.answers.append(_answer(line))
         case "failed":
             events.failed = (str(line["slug"]), str(line["message"]))
         case "done":
@@ -154,6 +159,20 @@ def _output(line: Mapping[str, Any]) -> Output:
         text=str(line["text"]),
         logits_sha256=str(line["logits_sha256"]),
         finite=line["finite"] is True,
+    )
+
+
+def _answer(line: Mapping[str, Any]) -> Answer:
+    cold = line.get("cold_ns")
+    return Answer(
+        profile=str(line["profile"]),
+        prompt_tokens=int(line["prompt_tokens"]),
+        prompt_sha256=str(line["prompt_sha256"]),
+        predicted=int(line["predicted"]),
+        ttft_ns=int(line["ttft_ns"]),
+        prefill_ns=int(line["prefill_ns"]),
+        decode_ns=int(line["decode_ns"]),
+        cold_ns=None if cold is None else int(cold),
     )
 
 

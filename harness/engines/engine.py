@@ -13,7 +13,7 @@ from typing import Protocol
 from harness.domain.arm import Arm
 from harness.domain.failure import Failure
 from harness.domain.measurement import Output
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, PromptProfile, Timed, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,27 @@ class Order:
 
     arm: Arm
     model: Path
-    workloads: tuple[Workload, ...]
+    workloads: tuple[Timed, ...]
     repetitions: int
     outputs: OutputProfile | None
     threads: int
     slowdown: float = 0.0
+
+    @property
+    def plain(self) -> tuple[Workload, ...]:
+        """The workloads that are prompt processing or token generation."""
+        return tuple(load for load in self.workloads if isinstance(load, Workload))
+
+    @property
+    def of_profiles(self) -> tuple[ProfileWorkload, ...]:
+        """The workloads that are quantities of a profile."""
+        return tuple(load for load in self.workloads if isinstance(load, ProfileWorkload))
+
+    @property
+    def profiles(self) -> tuple[PromptProfile, ...]:
+        """The profiles, each once; one whose cold start is asked for comes first."""
+        cold_first = sorted(self.of_profiles, key=lambda load: load.metric is not Metric.COLD)
+        return tuple(dict.fromkeys(load.profile for load in cold_first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +85,19 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Raw repetitions of one workload, as reported and checked against what was asked."""
+    """Raw repetitions of one workload, as reported and checked against what was asked.
+
+    Attributes:
+        workload: The workload's name.
+        tokens: Tokens inside the timed part of a repetition.
+        samples_ns: Every repetition's time.
+        warms_up: Whether the first repetitions are warm-up; not where a process has one, such as a cold start.
+    """
 
     workload: str
     tokens: int
     samples_ns: tuple[int, ...]
+    warms_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.workload import Workload
+from harness.domain.workload import Timed, Workload
 from harness.engines.bench_scan import Scan, scan
 from harness.engines.diagnosis import process_failure, tail
 from harness.engines.echo import not_echoed
@@ -44,7 +44,7 @@ def read_bench(order: Order, ended: Exit, printed: Sequence[Workload], form: Out
     """
     found = scan(ended.stdout)
     rows, problems = _sort_rows(order, found.rows, printed)
-    kept = tuple(rows[load] for load in dict.fromkeys(order.workloads) if load in rows)
+    kept = tuple(rows[load] for load in dict.fromkeys(order.plain) if load in rows)
     problems += _count_problems(order, found, printed)
     problems += _unfinished(found, form)
     return Report(
@@ -59,7 +59,7 @@ def read_bench(order: Order, ended: Exit, printed: Sequence[Workload], form: Out
 def first_failure(
     process: Failure | None,
     problems: Sequence[Failure],
-    workloads: Iterable[Workload],
+    workloads: Iterable[Timed],
     kept: Sequence[Row],
     stderr: str,
 ) -> Failure | None:
@@ -118,7 +118,7 @@ def _unexpected(load: Workload | None, *, again: bool) -> Failure:
 
 def _count_problems(order: Order, found: Scan, printed: Sequence[Workload]) -> list[Failure]:
     have = {workload_of(row) for row in found.rows}
-    missing = [load.name for load in dict.fromkeys(order.workloads) if load not in have]
+    missing = [load.name for load in dict.fromkeys(order.plain) if load not in have]
     if not missing:
         return []
     message = f"{len(found.rows)} of {len(printed)} rows, missing: {', '.join(missing)}"

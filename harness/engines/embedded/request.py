@@ -12,10 +12,12 @@ from .flags import FORKS, Flags, complete_flags
 
 _TOP_KEYS = frozenset(
     {"fork", "model", "threads", "flags", "workloads", "repetitions", "seed", "outputs", "n_ctx", "slowdown"}
+    | {"profiles"}
 )
 _WORKLOAD_KEYS = frozenset({"name", "n_prompt", "n_gen", "n_depth"})
 _OUTPUT_KEYS = frozenset({"prompts", "n_predict", "positions", "top"})
 _PROMPT_KEYS = frozenset({"name", "text"})
+_PROFILE_KEYS = frozenset({"name", "text", "n_predict", "prompt_tokens", "cold", "warm"})
 _CONTEXT_STEP = 256
 _LIMIT = 1 << 24
 """Above every number that makes sense, below what overflows a C int."""
@@ -69,6 +71,27 @@ class OutputsPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilePlan:
+    """Requests of one kind.
+
+    Attributes:
+        name: The parent's name of it, given back with each answer.
+        text: The prompt.
+        n_predict: Tokens to generate.
+        prompt_tokens: Tokens of prompt to make of the text; 0: the text as it is.
+        cold: Whether the first request of the process is one of these and is timed from the start of the engine.
+        warm: Whether further requests are made, ``repetitions`` of them.
+    """
+
+    name: str
+    text: str
+    n_predict: int
+    prompt_tokens: int
+    cold: bool
+    warm: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One arm, to be run once.
 
@@ -83,6 +106,7 @@ class Request:
         outputs: What to produce after the measuring, if anything.
         n_ctx: Context cells; 0 means what workloads and prompts need.
         slowdown: Share of its speed that is taken away on purpose; only a calibration asks for it.
+        profiles: Requests to answer before anything else; at most the first is cold.
     """
 
     fork: str
@@ -95,6 +119,7 @@ class Request:
     outputs: OutputsPlan | None
     n_ctx: int
     slowdown: float = 0.0
+    profiles: tuple[ProfilePlan, ...] = ()
 
     @property
     def cells_needed(self) -> int:
@@ -139,9 +164,12 @@ def parse_request(text: str) -> Request:
         outputs=_outputs(fields.get("outputs")),
         n_ctx=_number("n_ctx", fields.get("n_ctx", 0), low=0),
         slowdown=_share("slowdown", fields.get("slowdown", 0)),
+        profiles=tuple(_profile(f"profiles[{i}]", item) for i, item in _items("profiles", fields)),
     )
-    if not request.workloads and request.outputs is None:
-        raise _refused("workloads", "nothing to do: neither workloads nor outputs are asked for")
+    if not request.workloads and not request.profiles and request.outputs is None:
+        raise _refused("workloads", "nothing to do: neither workloads nor profiles nor outputs are asked for")
+    if any(profile.cold for profile in request.profiles[1:]):
+        raise _refused("profiles", "only the first can be cold: one request is the first of a process")
     return request
 
 
@@ -194,6 +222,18 @@ def _workload(where: str, value: object) -> Workload:
     if not load.n_prompt + load.n_gen:
         raise _refused(where, "n_prompt and n_gen are both 0: there is nothing to time")
     return load
+
+
+def _profile(where: str, value: object) -> ProfilePlan:
+    fields = _object(where, value, _PROFILE_KEYS)
+    return ProfilePlan(
+        name=_text(f"{where}.name", fields.get("name")),
+        text=_text(f"{where}.text", fields.get("text")),
+        n_predict=_number(f"{where}.n_predict", fields.get("n_predict"), low=1),
+        prompt_tokens=_number(f"{where}.prompt_tokens", fields.get("prompt_tokens", 0), low=0),
+        cold=fields.get("cold") is True,
+        warm=fields.get("warm") is True,
+    )
 
 
 def _outputs(value: object) -> OutputsPlan | None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .bindings_ik import IkApi
@@ -19,12 +20,13 @@ from .flags import IK, MAINLINE
 from .library import mapped_libraries, open_verified
 from .loop import measure
 from .plant import Slowed
+from .profiles import ColdClock, fit_profile
 from .prompts import TokenizedPrompt, cells_needed, tokenize_prompts
 from .request import OutputsPlan, Request, round_up_cells
 from .rows import asked_or_found, host_cpu, make_row, utc_now
 
 if TYPE_CHECKING:
-    from .bindings import Bindings
+    from .bindings import Bindings, Engine
 
 _APIS: Mapping[str, type[Bindings]] = {MAINLINE: MainlineApi, IK: IkApi}
 
@@ -35,11 +37,15 @@ def run(request: Request, channel: Channel) -> None:
     Raises:
         EmbeddedError: Whatever ends the child early; lines written before it stand.
     """
+    if request.profiles:
+        _answers()
+    clock = ColdClock()
     library, layout = open_verified(request.fork)
     api = _APIS[request.fork](library, layout, EngineLog(sys.stderr))
     try:
-        channel.emit("hello", _identity(api))
-        _serve(api, request, channel)
+        with clock.paused():
+            channel.emit("hello", _identity(api))
+        _serve(api, request, channel, clock)
         channel.emit("done", {"peak_rss_bytes": peak_rss()})
     finally:
         api.close()
@@ -64,39 +70,56 @@ def _identity(api: Bindings) -> dict[str, object]:
     }
 
 
-def _serve(api: Bindings, request: Request, channel: Channel) -> None:
-    """Load, measure, produce: one model, and one context for everything (``Bindings.open_context`` says why)."""
+def _answers() -> ModuleType:
+    """The module that answers requests. numpy takes longer to import than a small model to load: only where needed."""
+    # Its threads are of no use here, and would be there while something is timed.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return importlib.import_module(".answers", __package__)
+
+
+def _serve(api: Bindings, request: Request, channel: Channel, clock: ColdClock) -> None:
+    """Load, answer, measure, produce: one model and one context for all of it (``Bindings.open_context`` says why)."""
     start = time.perf_counter_ns()
     api.load(request.model, request.flags)
     loaded = time.perf_counter_ns()
     plan = request.outputs
     prompts = tokenize_prompts(api, plan, int(request.flags["b"])) if plan else []
-    cells = max(request.cells_needed, cells_needed(plan, prompts) if plan else 0)
+    profiles = [fit_profile(api, profile) for profile in request.profiles]
+    cells = max(
+        request.cells_needed, cells_needed(plan, prompts) if plan else 0, *(profile.cells for profile in profiles)
+    )
     tokenized = time.perf_counter_ns()
     context = api.open_context(request.n_ctx or round_up_cells(cells), request.threads, request.flags)
+    made = time.perf_counter_ns()
     facts = api.context_facts(context)
-    channel.emit(
-        "loaded",
-        {
-            "load_ns": loaded - start,
-            "context_ns": time.perf_counter_ns() - tokenized,
-            **facts,
-            **api.model_facts(),
-            "flags": dict(request.flags),
-            "implied": api.implied(request.flags),
-            **({"planted_slowdown": request.slowdown} if request.slowdown else {}),
-        },
-    )
-    _measure_all(api, context, request, channel)
+    with clock.paused():
+        channel.emit(
+            "loaded",
+            {
+                "load_ns": loaded - start,
+                "context_ns": made - tokenized,
+                **facts,
+                **api.model_facts(),
+                "flags": dict(request.flags),
+                "implied": api.implied(request.flags),
+                **({"planted_slowdown": request.slowdown} if request.slowdown else {}),
+            },
+        )
+    timed = Slowed(api, request.slowdown) if request.slowdown else api
+    if profiles:
+        # Before anything else warms the library up.
+        answers = _answers()
+        responder = answers.Responder(api, timed, context, facts["n_batch"])
+        answers.answer_all(responder, profiles, request.repetitions, clock, channel)
+    _measure_all(api, timed, context, request, channel)
     if plan:
         _produce_all(api, context, plan, prompts, channel)
 
 
-def _measure_all(api: Bindings, context: int, request: Request, channel: Channel) -> None:
+def _measure_all(api: Bindings, timed: Engine, context: int, request: Request, channel: Channel) -> None:
     """Measure every workload, each repetition in the cleared context."""
     facts = api.context_facts(context)
     common = _common_fields(api, request, facts)
-    timed = Slowed(api, request.slowdown) if request.slowdown else api
     for load in request.workloads:
         started = utc_now()
         samples = measure(
