@@ -61,11 +61,21 @@ def checked_row(order: Order, workload: Workload, row: Mapping[str, Any]) -> Row
         count = len(samples) if isinstance(samples, list) else "no"
         return _unparsable("E-incomplete-row", f"{workload.name}: {count} samples, asked {order.repetitions}")
     return (
-        _implausible(workload, samples)
-        or _inconsistent(workload, samples, row)
+        wrong_samples(workload, samples, row)
         or _mismatch(order, workload, row)
         or Row(workload.name, workload.tokens, tuple(int(value) for value in samples))
     )
+
+
+def wrong_samples(workload: Workload, samples: list[Any], row: Mapping[str, Any]) -> Failure | None:
+    """Why the samples of a row are no measurement, if they are none: whoever printed them.
+
+    Args:
+        workload: The row's workload, of at least one token.
+        samples: Its times, in ns.
+        row: The row as printed.
+    """
+    return _implausible(workload, samples) or _inconsistent(workload, samples, row)
 
 
 def self_description(row: Mapping[str, Any]) -> dict[str, str]:
