@@ -19,7 +19,9 @@ from harness.execution.executors import MakeExecutor
 
 _POLL_S = 0.2
 _WINDOW_PER_SLOT = 2
-_PREPARE_ALLOWANCE_S = 1800.0
+_PREPARE_ALLOWANCE_S = 3600.0 + 1800.0
+"""For the wait for the host, and for making and reading models."""
+_PROCESS_ALLOWANCE_S = 10.0
 _MAX_TRIES = 3
 
 
@@ -129,5 +131,13 @@ class Dispatcher:
 
 
 def deadline_s(job: Job) -> float:
-    """Seconds after its start when a job must be over: every process at its limit, and time to make models."""
-    return job.process_starts * (job.design.timeout_s + 10.0) + _PREPARE_ALLOWANCE_S
+    """Seconds after its start when a job must be over: every process at its limit, and time to make models.
+
+    Of a budget in minutes: all of it, the burn-ins before its first quad, and one quad that was begun within it.
+    """
+    process_s = job.design.timeout_s + _PROCESS_ALLOWANCE_S
+    whole_s = job.process_starts * process_s
+    if job.design.minutes is not None:
+        beyond = len(job.arms) * (max(1, job.design.burn_in) + job.blocks_at_once)
+        whole_s = min(whole_s, job.design.minutes * 60 + beyond * process_s)
+    return whole_s + _PREPARE_ALLOWANCE_S

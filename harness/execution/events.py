@@ -8,6 +8,7 @@ from typing import TypeAlias
 from harness.domain.failure import Failure
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.stopping import JobEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,19 @@ class ProcessDone:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The job is over. Always the last event of a try; ``failure`` is the job's own, not one of its processes'."""
+    """The job is over. Always the last event of a try.
+
+    Attributes:
+        job: Job id.
+        attempt: Number of the try.
+        failure: The job's own, not one of its processes'.
+        end: Why no more processes were begun; ``None`` where it, or every arm, failed, or it was stopped.
+    """
 
     job: str
     attempt: int
     failure: Failure | None = None
+    end: JobEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)

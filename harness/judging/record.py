@@ -8,6 +8,7 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.stopping import JobEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class JobRecord:
         failure: The job's own failure (e.g. node lost), not one of its processes'.
         node: The node it ran on; ``None`` where it never started.
         tries: How many tries were made, the last one included.
+        end: Why no more processes were begun; ``None`` where it failed, was stopped, or an old journal does not say.
     """
 
     job: Job
@@ -27,6 +29,7 @@ class JobRecord:
     failure: Failure | None = None
     node: NodeFacts | None = None
     tries: int = 1
+    end: JobEnd | None = None
 
     @property
     def was_stopped(self) -> bool:

@@ -25,6 +25,7 @@ from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
+from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.reporting.codec import encode, encode_case
 
@@ -155,11 +156,14 @@ class JournalWriter:
         self._processes[job, attempt] = self._processes.get((job, attempt), 0) + 1
         self._append("process", job=job, **{"try": attempt}, run=encode(run))
 
-    def job_finished(self, job: str, attempt: int, failure: Failure | None) -> None:
-        """A try is over; ``failure`` is the job's own. The number of its processes makes lost lines show."""
+    def job_finished(self, job: str, attempt: int, failure: Failure | None, end: JobEnd | None = None) -> None:
+        """A try is over; ``failure`` is the job's own, ``end`` why it ended where it went well.
+
+        The number of its processes makes lost lines show.
+        """
         processes = self._processes.pop((job, attempt), 0)
         told = encode(failure) if failure else None
-        self._append("job_finished", job=job, **{"try": attempt}, processes=processes, failure=told)
+        self._append("job_finished", job=job, **{"try": attempt}, processes=processes, failure=told, end=end)
 
     def verdict(self, verdict: Verdict) -> None:
         """A case was judged; the last verdict on a case counts."""

@@ -13,6 +13,7 @@ from harness.domain.failure import Failure
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.reporting.codec import decode, decode_case
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
@@ -140,7 +141,8 @@ class _Replay:
         known = self._try(event)
         failure = decode(Failure, event["failure"]) if event["failure"] else None
         lost = max(0, int(event["processes"]) - len(known.runs))
-        self._jobs[event["job"]] = replace(known, failure=failure, finished=True, since=event["t"], lost=lost)
+        end = JobEnd(event["end"]) if event.get("end") else None  # journals before it have none
+        self._jobs[event["job"]] = replace(known, failure=failure, finished=True, since=event["t"], lost=lost, end=end)
 
     def _verdict(self, event: Event) -> None:
         if event["case"] not in self._planned:

@@ -11,6 +11,7 @@ from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
+from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.domain.words import Status
 from harness.judging.judge import judge
@@ -46,6 +47,7 @@ class JobTry:
         failure: The job's own failure.
         finished: Whether the try came to its end.
         lost: Processes that the journal counted and whose lines cannot be used.
+        end: Why it ended where it went well.
     """
 
     attempt: int
@@ -57,13 +59,14 @@ class JobTry:
     failure: Failure | None = None
     finished: bool = False
     lost: int = 0
+    end: JobEnd | None = None
 
     @property
     def record(self) -> JobRecord | None:
         """What there is to judge; ``None`` while the try is not over, or where parts of it are lost."""
         if self.job is None or not self.finished or self.lost:
             return None
-        return JobRecord(self.job, self.runs, self.failure, self.node, self.attempt)
+        return JobRecord(self.job, self.runs, self.failure, self.node, self.attempt, self.end)
 
 
 @dataclass(frozen=True, slots=True)

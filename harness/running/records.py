@@ -9,6 +9,7 @@ from harness.domain.failure import Failure
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.stopping import JobEnd
 from harness.execution.events import Finished, JobEvent, ProcessDone, Started
 from harness.judging.record import JobRecord
 from harness.reporting.journal import JournalWriter
@@ -23,6 +24,7 @@ class _Open:
     node: NodeFacts | None = None
     runs: list[ProcessRun] = field(default_factory=list)
     failure: Failure | None = None
+    end: JobEnd | None = None
 
 
 class Records:
@@ -45,13 +47,14 @@ class Records:
         record = self._open[event.job]
         if isinstance(event, Started):
             self._journal.job_started(event.job, event.attempt, event.node, event.host)
-            record.attempt, record.node, record.runs, record.failure = event.attempt, event.node, [], None
+            record.attempt, record.node, record.runs = event.attempt, event.node, []
+            record.failure = record.end = None
         elif isinstance(event, ProcessDone):
             self._journal.process(event.job, event.attempt, event.run)
             record.runs.append(event.run)
         elif isinstance(event, Finished):
-            self._journal.job_finished(event.job, event.attempt, event.failure)
-            record.attempt, record.failure = event.attempt, event.failure
+            self._journal.job_finished(event.job, event.attempt, event.failure, event.end)
+            record.attempt, record.failure, record.end = event.attempt, event.failure, event.end
 
     def close(self, job: str) -> JobRecord:
         """The record of a job that has ended."""
@@ -62,4 +65,5 @@ class Records:
             failure=record.failure,
             node=record.node,
             tries=record.attempt,
+            end=record.end,
         )

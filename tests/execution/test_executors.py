@@ -16,7 +16,7 @@ from job_support import QUICK, job_of, processes_below, standin_arm, wheel_arm
 from harness.domain.failure import FailureKind
 from harness.domain.job import Job
 from harness.domain.node import NodeClass
-from harness.domain.stopping import RunWholeSchedule
+from harness.domain.stopping import JobEnd, RunWholeSchedule
 from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, Finished, JobEvent, ProcessDone, Started
 from harness.execution.executor import Executor
@@ -76,7 +76,7 @@ def test_events_come_in_order_and_every_process_is_reported(executor: Executor, 
     job = job_of(wheel_arm(tiny_model, fa=0), wheel_arm(tiny_model, fa=1))
     events = run_to_end(executor, job)
     assert isinstance(events[0], Started)
-    assert events[-1] == Finished(job.id, 1)
+    assert events[-1] == Finished(job.id, 1, end=JobEnd.SCHEDULE)
     runs = runs_of(events)
     assert [run.run.step for run in runs] == list(job.schedule())
     for done in runs:

@@ -1,0 +1,163 @@
+"""One engine process of a job: its model made ready, started, watched, and made a measurement of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.job import Job
+from harness.domain.measurement import Conditions, ProcessRun, Samples, Step
+from harness.domain.quiet import PageCache
+from harness.domain.workload import Timed
+from harness.engines.engine import Command, Engine, Exit, Order, Report
+from harness.execution import page_cache
+from harness.execution.cores import cores_for
+from harness.execution.preparing import Prepared
+from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
+from harness.execution.telemetry.gpus import GpuSource
+from harness.execution.telemetry.watch import Place, Watch
+
+_SECONDS_PER_NS = 1e-9
+_REASONS = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.REFUSED, FailureKind.INPUT_MISSING})
+"""What a load that failed can turn out to be. Anything else is another failure, not the reason of this one."""
+_WARM = 0.999
+_GIB = 1024**3
+
+
+class EngineRunner:
+    """Runs the engine processes of one job, one after another.
+
+    Args:
+        job: The job.
+        arms: Its arms, prepared.
+        supervisor: Starts the processes.
+        gpus: The GPUs to be watched.
+        should_stop: Asked several times a second; true ends the running engine.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        arms: Sequence[Prepared],
+        supervisor: Supervisor,
+        gpus: GpuSource,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._job = job
+        self._arms = arms
+        self._supervisor = supervisor
+        self._gpus = gpus
+        self._should_stop = should_stop
+        self._models = [page_cache.files_of(arm.order.model) for arm in arms]
+        self._read_once: set[Path] = set()
+
+    def label(self, arm: int) -> str:
+        """An arm's label."""
+        return self._arms[arm].order.arm.label
+
+    def ready(self, arm: int) -> Iterator[str]:
+        """Bring an arm's model into the state of the page cache that the design asks for.
+
+        Yields:
+            What it is about to do, where that can take a while.
+        """
+        files = self._models[arm]
+        with suppress(OSError):  # an engine that misses its model says so itself
+            if self._job.design.quiet.page_cache is PageCache.COLD:
+                page_cache.drop(files)
+            elif self._job.design.quiet.page_cache is PageCache.WARM and self._should_read(files):
+                self._read_once.update(files)
+                yield f"reading {files[0].name} into the page cache, {page_cache.size_of(files) / _GIB:.1f} GiB"
+                page_cache.bring_in(files, self._cpus(arm), self._should_stop)
+
+    def run(self, step: Step, workloads: tuple[Timed, ...]) -> ProcessRun:
+        """Run one process to its end.
+
+        Args:
+            step: Its place in the schedule.
+            workloads: What it measures.
+        """
+        prepared = self._arms[step.arm]
+        order = replace(prepared.order, workloads=workloads, outputs=self._job.outputs if step.outputs else None)
+        refusal = prepared.engine.refusal(order)
+        if refusal:
+            failure = Failure(FailureKind.UNSUPPORTED, refusal, "E-unsupported")
+            return ProcessRun(step, prepared.content_key, (), (), 0.0, None, 0, _never_ran(order), {}, failure)
+        cpus = self._cpus(step.arm)
+        watch = Watch(Place(cpus, order.threads, self._models[step.arm]), self._gpus)
+        result = self._supervise(prepared.engine.command(order), order, cpus, watch.started)
+        conditions = watch.conditions(result)
+        report = prepared.engine.read(order, _exit_of(result))
+        report = self._with_reason(prepared.engine, order, cpus, report, _exit_of(result))
+        return self._process_run(step, prepared, report, result, conditions)
+
+    def _should_read(self, files: tuple[Path, ...]) -> bool:
+        """Whether parts are missing; where the kernel does not tell, once is enough."""
+        share = page_cache.resident_share(files)
+        missing = not self._read_once.issuperset(files) if share is None else share < _WARM
+        every_file = tuple({path for model in self._models for path in model})
+        return missing and page_cache.fits(every_file)
+
+    def _cpus(self, arm: int) -> tuple[int, ...]:
+        return cores_for(self._arms[arm].order.threads) if self._job.design.quiet.pinned else ()
+
+    def _with_reason(self, engine: Engine, order: Order, cpus: tuple[int, ...], report: Report, ended: Exit) -> Report:
+        """The report with the reason of its failure, where the engine says it only when asked: it fails again."""
+        command = engine.asking_why(order, ended) if report.failure else None
+        if command is None or self._should_stop():
+            return report
+        told = engine.read(order, _exit_of(self._supervise(command, order, cpus))).failure
+        return replace(report, failure=told) if told and told.kind in _REASONS else report
+
+    def _supervise(
+        self, command: Command, order: Order, cpus: tuple[int, ...], on_started: Callable[[int], None] | None = None
+    ) -> ProcessResult:
+        spec = ProcessSpec(
+            argv=command.argv,
+            env=clean_environment({**dict(order.arm.environment), **command.environment}),
+            stdin=command.stdin,
+            timeout_s=self._job.design.timeout_s,
+            cpus=cpus or None,
+        )
+        return self._supervisor.run(spec, on_started=on_started, should_stop=self._should_stop)
+
+    def _process_run(
+        self, step: Step, prepared: Prepared, report: Report, result: ProcessResult, conditions: Conditions
+    ) -> ProcessRun:
+        warmup = self._job.design.warmup
+        return ProcessRun(
+            step=step,
+            content_key=prepared.content_key,
+            samples=tuple(
+                Samples(row.workload, row.tokens, row.samples_ns, warmup if row.warms_up else 0) for row in report.rows
+            ),
+            outputs=report.outputs,
+            wall_s=result.wall_ns * _SECONDS_PER_NS,
+            load_s=report.load_s,
+            max_rss_bytes=result.max_rss_bytes,
+            conditions=conditions,
+            engine={**report.engine, **({"opaque": prepared.opaque} if prepared.opaque else {})},
+            failure=_ended_by_us(result) or report.failure,
+        )
+
+
+def _never_ran(order: Order) -> Conditions:
+    return Conditions(os.getpriority(os.PRIO_PROCESS, 0), (), order.threads, os.getloadavg()[0])
+
+
+def _exit_of(result: ProcessResult) -> Exit:
+    return Exit(result.exit_code, result.signal, result.timed_out, result.stdout, result.stderr)
+
+
+def _ended_by_us(result: ProcessResult) -> Failure | None:
+    """What the supervisor did to the engine explains its end better than what the engine left behind."""
+    if result.stopped:
+        return Failure(FailureKind.INTERRUPTED, "the engine was stopped before its end", "E-interrupted")
+    if result.output_limited:
+        message = f"the engine wrote more than allowed ({result.stdout_bytes} + {result.stderr_bytes} bytes)"
+        return Failure(FailureKind.UNPARSABLE, message, "E-output-limit", result.stderr)
+    return None
