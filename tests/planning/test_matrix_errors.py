@@ -508,6 +508,126 @@ factors = [
             id="key with a line break and an escape",
         ),
         pytest.param(
+            CONFIGURATION.replace('"new"', '"nwe"'),
+            "E-unknown-configuration",
+            "m.toml: contrasts[0].candidate",
+            "unknown configuration 'nwe'",
+            "did you mean 'new'?",
+            id="configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace('"new"', "3"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].candidate",
+            "expected the name of a configuration or a table of flags, found 3",
+            "",
+            id="number for a configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace("ctk", "fmo"),
+            "E-unknown-flag",
+            "m.toml: configurations.new.fmo",
+            "unknown flag 'fmo'",
+            "did you mean 'fmoe'?",
+            id="flag of a configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace("{}", "{ fmo = 1 }"),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].baseline.fmo",
+            "unknown flag 'fmo'",
+            "did you mean 'fmoe'?",
+            id="flag of a side",
+        ),
+        pytest.param(
+            CONFIGURATION.replace("{}", "{ environment = { A = 1 } }"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "environment variable 'A' must be a text, found a number (1)",
+            "",
+            id="variable of a configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace('"configuration"', '"configuratoin"'),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factor",
+            "unknown flag 'configuratoin'",
+            "did you mean 'configuration'?",
+            id="factor configuration",
+        ),
+        pytest.param(
+            CONTRAST.replace("baseline = 0", "baseline = { fa = 0, ub = 64 }"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a name or a value, found a table ({ fa = 0, ub = 64 })",
+            'several flags at once are factor = "configuration"',
+            id="table for a flag",
+        ),
+        pytest.param(
+            ENVIRONMENT.replace("{}", "'x'"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a table of environment variables, found 'x'",
+            "",
+            id="text for an environment",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('baseline = "mainline"', 'baseline = "mainlin"'),
+            "E-unknown-build",
+            "m.toml: contrasts[0].factors[0].baseline",
+            "unknown build 'mainlin'",
+            "did you mean 'mainline'?",
+            id="build of a factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace("fa = 1", "faa = 1"),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factors[1].candidate.faa",
+            "unknown flag 'faa'",
+            "did you mean 'fa'?",
+            id="flag of a factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('"configuration",', '"configuration", name = "build",'),
+            "E-duplicate-name",
+            "m.toml: contrasts[0].factors",
+            "both factors are called 'build'",
+            "give each a 'name' of its own",
+            id="two factors of one name",
+        ),
+        pytest.param(
+            ATTRIBUTION + 'factor = "fa"',
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "an attribution has two 'factors', each with 'factor', 'baseline' and 'candidate'; found 'factor'",
+            "",
+            id="attribution with a factor of its own",
+        ),
+        pytest.param(
+            ATTRIBUTION.split('  { factor = "configuration"', maxsplit=1)[0] + "]",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "an attribution has two 'factors', each with 'factor', 'baseline' and 'candidate'; found 1",
+            "",
+            id="attribution of one factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('kind = "attribution"', ""),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "'factors' belong to kind = \"attribution\"; other contrasts have one 'factor'",
+            "",
+            id="factors of a pair",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('"attribution"', '"atribution"'),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].kind",
+            "expected 'throughput', 'pitfall' or 'attribution', found 'atribution'",
+            "did you mean 'attribution'?",
+            id="kind of a contrast",
+        ),
+        pytest.param(
             CONTRAST * 2, "E-duplicate-name", "m.toml: contrasts[1]", "'c' is declared twice", "", id="contrast twice"
         ),
     ],
@@ -602,3 +722,10 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="E-matrix-unreadable"):
         load_matrix(file)
+
+
+def test_a_key_of_a_factor_is_named_with_its_neighbours(tmp_path: Path) -> None:
+    """The unknown key and the missing one are both said, with the place inside the list."""
+    error = refusal(tmp_path, ATTRIBUTION.replace('factor = "build"', 'factr = "build"'))
+    assert "contrasts[0].factors[0].factr: unknown key 'factr' (did you mean 'factor'?)" in error.message
+    assert "contrasts[0].factors[0].factor: the key is missing" in error.message
