@@ -131,7 +131,8 @@ class Conditions:
         model_cached: Share of the model file that was in the page cache when it started.
         foreign_load: Share of these cores' time that other work took, the harness and the kernel included.
         steal: Share of these cores' time that the hypervisor gave to others.
-        queue_wait_s: Thread seconds for which the engine was ready to run and waited for a core.
+        queue_wait_s: Thread seconds for which the engine was ready to run and waited for a core, up to the last look at
+            it: a little low.
         involuntary_switches: How often a thread of the engine lost its core to another.
         major_faults: Page faults of the engine that had to be read from a disk.
         swapped_bytes: Memory that the whole machine swapped in and out meanwhile.
