@@ -1,18 +1,20 @@
 """Quads to a decision, look by look: regressed, improved, equivalent, or not yet known.
 
-In words. The datum is a quad's log ratio; looked at are the mean of all quads so far, their scatter and their number.
+In words. The datum is a quad's log ratio; looked at are the mean of all quads so far and its standard error.
 
 *Scatter.* Where a spread is known beforehand it counts like a few quads more: the variance is the mean of the known
 one and that of the data, weighted by degrees of freedom (a moderated t). Its weight is capped, so that a spread that is
 wrong by a factor of two does not break the error rate, and it is dropped where the data scatter more than twice as far.
+From eight quads every look is made twice, with half of its share each: by the mean, and by a mean from which the
+outermost quads are trimmed, which a disturbed process does not blind.
 
-*Equivalent*: both bounds of the margin are rejected by one-sided t tests (0.05 each, over all looks). It is asked
-first: a change that is certain but too small to matter must not block anybody, so the reason tells of it and the
-verdict does not.
+*Equivalent*: both bounds of the margin are rejected by one-sided tests (0.05 each, over all looks). It is asked first:
+a change that is certain but too small to matter must not block anybody, so the reason tells of it and the verdict does
+not.
 
-*At once*: the first quads decide what no plausible scatter explains: they are judged as if quads scattered by ten per
-cent, or by twice of what is known, or by what is seen, whichever is most. One quad has to be further away than one
-disturbed process could bring it, and two have to show it each.
+*At once*: the first quads decide what no plausible scatter explains. A single one does where a spread is known and the
+change is further away than a disturbed process could bring it. After that quads are judged as if they scattered by ten
+per cent, by twice of what is known, or by what is seen, whichever is most, and each of them has to show the change.
 
 *Different*: at the first look at which a one-sided test at 0.10 finds something (the screen, the same for both
 directions) a case is suspected. It is regressed or improved once all quads together reach the look's share of alpha
@@ -25,10 +27,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import TypeAlias
 
 from harness.domain.spread import Spread
 from harness.domain.verdict import Estimate
 from harness.domain.words import Throughput
+from harness.judging.centres import FEWEST, Centre, Quads, count, percent
 from harness.judging.intervals import exp_bounded
 from harness.judging.looks import (
     EQUIVALENCE_ALPHA,
@@ -36,37 +40,23 @@ from harness.judging.looks import (
     critical,
     difference_share,
     next_look,
-    p_two_sided,
 )
 
 INTERVAL_ALPHA = 0.01
 """Intervals that are shown hold 99 %, whatever alpha is: at 1e-5 an interval of few quads says nothing to a reader."""
 
-_KNOWN_DF = 4.0
-"""Most degrees of freedom that a known spread counts for."""
-
-_DISTRUST = 2.0
-"""A known spread is dropped where the quads scatter more than this many times as far."""
-
-_SMALLEST_SD = 1e-3
-"""Known spreads below are taken as this: no machine repeats itself better for long."""
-
-_ASSUMED_SD = 0.10
-"""What a quad may scatter by on any machine worth measuring on; the noisiest seen was 0.07."""
-
-_AT_ONCE_QUADS = 5
-_FIRST_ALONE = 0.40
-"""One process that takes twice as long as its like moves a quad by 0.35."""
-_TWO_EACH = 0.10
-_FEWEST = 3
-"""Quads from which scatter is estimated and equivalence is asked for."""
+_NEAREST = {1: 0.40, 2: 0.40, 3: 0.20, 4: 0.10, 5: 0.10}
+"""What each of the first quads has to show for a decision at once, log scale: the number of quads, then the change. A
+process that takes twice as long as its like moves a quad by 0.35."""
 
 _SCREEN_TAIL = 0.10
 _FRESH_TAIL = 0.01
+
 _GROWTH = 1.25
 """Looks for equivalence are at least this factor apart: nearer ones would see the same data again."""
+
 _WORTH_A_LOOK = 0.75
-"""Part of the margin that an interval's half may fill for a look to be worth its share."""
+"""Part of the margin that half an interval may fill for a look to be worth its share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +94,10 @@ class Decision:
     next_look: int
 
 
+_Found: TypeAlias = tuple[Throughput, str, Centre]
+"""A decision: the word, the deciding figure, and the estimate that it rests on."""
+
+
 def decide(log_ratios: Sequence[float], limits: Limits, spread: Spread | None = None) -> Decision:
     """Walk through the looks in order; the first decision stands, whatever comes after it.
 
@@ -124,230 +118,134 @@ def decide(log_ratios: Sequence[float], limits: Limits, spread: Spread | None = 
     return walk.decision()
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspicion:
-    """The quads that made a case suspected.
-
-    Attributes:
-        n: Their number.
-        mean: Their mean.
-    """
-
-    n: int
-    mean: float
-
-
 class _Walk:
-    """A case after some quads."""
+    """A case on its way through the looks."""
 
     __slots__ = (
         "_decided",
-        "_df",
         "_equivalence_looks",
-        "_highest",
         "_last_equivalence_look",
         "_limits",
-        "_lowest",
-        "_mean",
-        "_n",
-        "_sd",
+        "_quads",
         "_spent",
-        "_spread",
-        "_squares",
-        "_suspicion",
+        "_suspected_at",
     )
 
     def __init__(self, limits: Limits, spread: Spread | None) -> None:
         self._limits = limits
-        self._spread = spread if spread and spread.df > 0 else None
-        self._n = 0
-        self._mean = 0.0
-        self._squares = 0.0  # sum of squared distances from the mean
-        self._lowest, self._highest = math.inf, -math.inf
-        self._sd, self._df = 0.0, 0.0  # scatter of one quad, and what that is worth
+        self._quads = Quads(spread)
         self._spent = 0.0  # share of alpha that looks for a difference have had
         self._equivalence_looks = 0
-        self._last_equivalence_look = 0.0
-        self._suspicion: _Suspicion | None = None
-        self._decided: tuple[Throughput, str] | None = None
+        self._last_equivalence_look = 0
+        self._suspected_at = 0
+        self._decided: _Found | None = None
 
     def add(self, log_ratio: float) -> bool:
         """Take one more quad in; whether it decides."""
-        self._n += 1
-        step = log_ratio - self._mean
-        self._mean += step / self._n
-        self._squares += step * (log_ratio - self._mean)
-        self._lowest, self._highest = min(self._lowest, log_ratio), max(self._highest, log_ratio)
-        share = self._share()
+        self._quads.add(log_ratio)
+        share = 1.0 - self._spent if self._is_last else difference_share(self._quads.n)
         if share > 0:
-            self._sd, self._df = self._scatter()
-            self._decided = self._equivalent() or self._at_once(share) or self._different(share)
+            centres = self._quads.centres()
+            self._decided = self._equivalent(centres) or self._at_once(share) or self._different(centres, share)
             self._spent += share
         return self._decided is not None
 
     def decision(self) -> Decision:
         """What the quads say so far."""
+        n = self._quads.n
         if self._decided:
-            word, why = self._decided
-            return Decision(word, open=False, why=why, ratio=self._ratio(), next_look=self._n)
-        is_open = self._n < self._limits.max_quads
-        look = next_look(self._n, self._limits.max_quads) if is_open else self._n
-        why = self._why_open(look) if is_open else self._why_never()
-        return Decision(Throughput.INCONCLUSIVE, open=is_open, why=why, ratio=self._ratio(), next_look=look)
+            word, why, centre = self._decided
+            return Decision(word, open=False, why=why, ratio=_ratio(centre), next_look=n)
+        if not n:
+            return Decision(Throughput.INCONCLUSIVE, open=True, why="no quad is complete", ratio=None, next_look=1)
+        ratio = _ratio(self._quads.centre())
+        if self._is_last:
+            return Decision(Throughput.INCONCLUSIVE, open=False, why=self._why_never(), ratio=ratio, next_look=n)
+        look = next_look(n, self._limits.max_quads)
+        why = f"not decided yet, next look at {look} quads: {self._quads.scatter_text()}"
+        return Decision(Throughput.INCONCLUSIVE, open=True, why=why, ratio=ratio, next_look=look)
 
     @property
-    def _standard_error(self) -> float:
-        return self._sd / sqrt(self._n)
+    def _is_last(self) -> bool:
+        return self._quads.n >= self._limits.max_quads
 
-    def _share(self) -> float:
-        """The part of alpha that this look may spend."""
-        return 1.0 - self._spent if self._n == self._limits.max_quads else difference_share(self._n)
-
-    # ---- scatter -----------------------------------------------------------------------------------------------------
-
-    def _known_sd(self) -> float:
-        return max(self._spread.quad_sd, _SMALLEST_SD) if self._spread else 0.0
-
-    def _own_sd(self) -> float:
-        return sqrt(self._squares / (self._n - 1)) if self._n > 1 else 0.0
-
-    def _is_distrusted(self) -> bool:
-        return self._n >= _FEWEST and self._own_sd() > _DISTRUST * self._known_sd()
-
-    def _prior(self) -> tuple[float, float]:
-        """Degrees of freedom and sum of squares that the known spread stands for."""
-        if self._spread is None or self._is_distrusted():
-            return 0.0, 0.0
-        df = min(self._spread.df, _KNOWN_DF)
-        return df, df * self._known_sd() ** 2
-
-    def _scatter(self) -> tuple[float, float]:
-        df, squares = self._prior()
-        if not df and self._n < _FEWEST:
-            return self._worst_sd(), math.inf
-        df += self._n - 1
-        return sqrt((squares + self._squares) / df), df
-
-    def _worst_sd(self) -> float:
-        return max(_ASSUMED_SD, _DISTRUST * self._known_sd(), self._own_sd())
-
-    # ---- decisions ---------------------------------------------------------------------------------------------------
-
-    def _equivalent(self) -> tuple[Throughput, str] | None:
-        tail = self._equivalence_tail()
-        if self._n < _FEWEST or not tail:
+    def _equivalent(self, centres: Sequence[Centre]) -> _Found | None:
+        tail = self._equivalence_tail() / len(centres)
+        if self._quads.n < FEWEST or not tail:
             return None
         bound = math.log1p(self._limits.margin)
-        half = critical(self._df, tail) * self._standard_error
-        is_last = self._n == self._limits.max_quads
-        if not is_last and (half > _WORTH_A_LOOK * bound or self._n < _GROWTH * self._last_equivalence_look):
+        halves = [centre.half(tail) for centre in centres]
+        is_due = self._quads.n >= _GROWTH * self._last_equivalence_look and min(halves) <= _WORTH_A_LOOK * bound
+        if not is_due and not self._is_last:
             return None
         self._equivalence_looks += 1
-        self._last_equivalence_look = self._n
-        if abs(self._mean) + half >= bound:
-            return None
-        certain = ", though a change is certain" if self._p() < self._limits.alpha else ""
-        return Throughput.EQUIVALENT, self._said(
-            f"inside the margin of {self._limits.margin:.2g} on both sides{certain}"
-        )
-
-    def _equivalence_tail(self) -> float:
-        made = self._equivalence_looks
-        is_last = self._n == self._limits.max_quads
-        shares = EQUIVALENCE_SHARES[made:] if is_last else EQUIVALENCE_SHARES[made : made + 1]
-        return EQUIVALENCE_ALPHA * sum(shares)
-
-    def _at_once(self, share: float) -> tuple[Throughput, str] | None:
-        if self._n > _AT_ONCE_QUADS or self._nearest() < {1: _FIRST_ALONE, 2: _TWO_EACH}.get(self._n, 0.0):
-            return None
-        sd = self._worst_sd()
-        away = abs(self._mean) * sqrt(self._n) / sd
-        if away <= critical(math.inf, share * self._limits.alpha / 2):
-            return None
-        why = f"{away:.1f} standard errors from no change after {_count(self._n)}, {self._worst_text(sd)}"
-        return self._direction(), why
-
-    def _nearest(self) -> float:
-        """The smallest change that a quad shows in the direction of all; below 0 where one shows the contrary."""
-        return self._lowest if self._mean > 0 else -self._highest
-
-    def _different(self, share: float) -> tuple[Throughput, str] | None:
-        if self._n >= _FEWEST and self._suspicion:
-            tail = share * self._limits.alpha / 2
-            fresh = self._n - self._suspicion.n
-            if abs(self._mean) > critical(self._df, tail) * self._standard_error and self._is_confirmed(
-                self._suspicion
-            ):
-                figure = f"p = {self._p():.2g} is below {2 * tail:.2g}, this look's share of {self._limits.alpha:g}"
-                return self._direction(), self._said(
-                    f"{figure}, confirmed by {_count(fresh)} after the first suspicion"
-                )
-        if self._suspicion is None and abs(self._mean) > critical(self._df, _SCREEN_TAIL) * self._standard_error:
-            self._suspicion = _Suspicion(self._n, self._mean)
+        self._last_equivalence_look = self._quads.n
+        for centre, half in zip(centres, halves, strict=True):
+            if abs(centre.value) + half < bound:
+                certain = ", though a change is certain" if centre.p < self._limits.alpha else ""
+                why = f"inside the margin of {self._limits.margin:.2g} on both sides{certain}"
+                return self._found(Throughput.EQUIVALENT, why, centre)
         return None
 
-    def _is_confirmed(self, suspicion: _Suspicion) -> bool:
-        """Whether the quads since the suspicion show the change without those that raised it."""
-        fresh = self._n - suspicion.n
-        mean = (self._n * self._mean - suspicion.n * suspicion.mean) / fresh
-        between = suspicion.n * fresh / self._n * (mean - suspicion.mean) ** 2
-        df, squares = self._prior()
-        df += self._n - 2
-        squares += max(0.0, self._squares - between)
-        towards = math.copysign(mean, mean * self._mean)
-        return towards > critical(df, _FRESH_TAIL) * sqrt(squares / df / fresh)
-
-    def _direction(self) -> Throughput:
-        return Throughput.IMPROVED if self._mean > 0 else Throughput.REGRESSED
-
-    # ---- figures and words -------------------------------------------------------------------------------------------
-
-    def _p(self) -> float:
-        if not self._standard_error:
-            return 0.0 if self._mean else 1.0
-        return p_two_sided(self._mean / self._standard_error, self._df)
-
-    def _ratio(self) -> Estimate | None:
-        if not self._n:
-            return None
-        self._sd, self._df = self._scatter()
-        half = critical(self._df, INTERVAL_ALPHA / 2) * self._standard_error
-        low, high = exp_bounded(self._mean - half), exp_bounded(self._mean + half)
-        return Estimate(exp_bounded(self._mean), low, high, self._n, "ratio", self._p())
-
-    def _said(self, figure: str) -> str:
-        return f"{figure}, {self._scatter_text()}"
-
-    def _scatter_text(self) -> str:
-        """How far the quads scatter, and what was known of it."""
-        own = f"{_count(self._n)} that scatter by {_percent(self._own_sd())}" if self._n > 1 else _count(self._n)
-        if self._spread is None:
-            return f"{own}, no spread known beforehand"
-        known = f"known spread {_percent(self._known_sd())} from {self._spread.source}"
-        return f"{own}, {known}" + (" dropped for that" if self._is_distrusted() else "")
-
-    def _worst_text(self, sd: float) -> str:
-        """Where the scatter is from that was assumed for a decision at once."""
-        source = (
-            "no spread is known"
-            if self._spread is None
-            else f"known spread {_percent(self._known_sd())} from {self._spread.source}"
+    def _equivalence_tail(self) -> float:
+        """What this look may spend on either side: its share, or all that is left."""
+        made = self._equivalence_looks
+        return EQUIVALENCE_ALPHA * sum(
+            EQUIVALENCE_SHARES[made:] if self._is_last else EQUIVALENCE_SHARES[made : made + 1]
         )
-        return f"even if quads scattered by {_percent(sd)} ({source})"
 
-    def _why_open(self, look: int) -> str:
-        if not self._n:
-            return "no quad is complete"
-        return f"not decided yet, next look at {look} quads: {self._scatter_text()}"
+    def _at_once(self, share: float) -> _Found | None:
+        quads = self._quads
+        if quads.n not in _NEAREST or quads.nearest < _NEAREST[quads.n]:
+            return None
+        tail = share * self._limits.alpha / 2
+        centre = quads.centre()
+        if quads.n == 1:
+            alone = quads.is_spread_known and centre.differs(tail)
+            return self._found(_direction(centre), f"p = {centre.p:.2g} at once", centre) if alone else None
+        away = abs(quads.mean) * sqrt(quads.n) / quads.worst_sd
+        if away <= critical(math.inf, tail):
+            return None
+        worst = f"even if quads scattered by {percent(quads.worst_sd)}"
+        why = f"{away:.1f} standard errors from no change, {worst}"
+        return self._found(_direction(centre), why, centre)
+
+    def _different(self, centres: Sequence[Centre], share: float) -> _Found | None:
+        tail = share * self._limits.alpha / 2 / len(centres)
+        for centre in centres:
+            if self._suspected_at and centre.differs(tail) and self._is_confirmed(centre):
+                return self._found(_direction(centre), self._why_different(centre, 2 * tail), centre)
+        if not self._suspected_at and any(centre.differs(_SCREEN_TAIL) for centre in centres):
+            self._suspected_at = self._quads.n
+        return None
+
+    def _is_confirmed(self, centre: Centre) -> bool:
+        """Whether the quads since the suspicion show the change without those that raised it."""
+        if centre.n < FEWEST:
+            return False
+        fresh = math.copysign(1.0, centre.value) * self._quads.fresh(self._suspected_at, centre)
+        return fresh > centre.half(_FRESH_TAIL) * sqrt(centre.n / (centre.n - self._suspected_at))
+
+    def _why_different(self, centre: Centre, share: float) -> str:
+        fresh = count(centre.n - self._suspected_at)
+        figure = f"p = {centre.p:.2g} is below {share:.2g}, this look's share of {self._limits.alpha:g}"
+        return f"{figure}, confirmed by {fresh} after the first suspicion"
 
     def _why_never(self) -> str:
         asked = f"neither different at {self._limits.alpha:g} nor inside it"
-        return f"noise too high for the margin of {self._limits.margin:.2g}, {asked}: {self._scatter_text()}"
+        margin = f"the margin of {self._limits.margin:.2g}"
+        return f"noise too high for {margin}, {asked}: {self._quads.scatter_text()}"
+
+    def _found(self, word: Throughput, why: str, centre: Centre) -> _Found:
+        trimmed = " by the trimmed mean" if centre.robust else ""
+        return word, f"{why}{trimmed}, {self._quads.scatter_text()}", centre
 
 
-def _count(quads: int) -> str:
-    return f"{quads} quad{'s' * (quads != 1)}"
+def _direction(centre: Centre) -> Throughput:
+    return Throughput.IMPROVED if centre.value > 0 else Throughput.REGRESSED
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+def _ratio(centre: Centre) -> Estimate:
+    half = centre.half(INTERVAL_ALPHA / 2)
+    low, high = exp_bounded(centre.value - half), exp_bounded(centre.value + half)
+    return Estimate(exp_bounded(centre.value), low, high, centre.n, "ratio", centre.p)
