@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="only cases whose id matches (glob or part; '!' takes away), chosen before parametrizing; repeatable",
+        help="only cases whose id matches (glob or part) or whose contrast is called so; '!' takes away; repeatable",
     )
     group.addoption("--moe-reports", default="moe-reports", metavar="DIR", help="journal, JUnit and summary go here")
 

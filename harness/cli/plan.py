@@ -13,9 +13,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from harness.domain.case import Case
 from harness.domain.model import Model
 from harness.domain.words import Status
 from harness.planning.plan import Plan, PlannedCase
+from harness.planning.presence import build_missing, model_missing
 from harness.planning.size import model_bytes
 from harness.running.options import plan_matrix
 
@@ -30,7 +32,7 @@ _MIB = 1024**2
     "patterns",
     multiple=True,
     metavar="PATTERN",
-    help="Only cases whose id has this part, or matches this glob; a leading ! takes cases away. May be repeated.",
+    help="Only cases whose id has this part or matches this glob, or whose contrast is called so; ! takes away. Repeatable.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
@@ -48,10 +50,19 @@ def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
 def rows(worked_out: Plan) -> list[dict[str, Any]]:
     """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note."""
     size = cache(model_bytes)
-    return [_row(planned, size) for planned in worked_out.cases]
+    missing = _missing_here()
+    return [_row(planned, size, missing) for planned in worked_out.cases]
 
 
-def _row(planned: PlannedCase, size: Callable[[Model], int | None]) -> dict[str, Any]:
+def _missing_here() -> Callable[[Case], list[str]]:
+    """What a case needs and this machine lacks; each build and model is looked for once."""
+    of_build, of_model = cache(build_missing), cache(model_missing)
+    return lambda case: [text for arm in case.arms for text in (of_build(arm.build), of_model(arm.model)) if text]
+
+
+def _row(
+    planned: PlannedCase, size: Callable[[Model], int | None], missing: Callable[[Case], list[str]]
+) -> dict[str, Any]:
     case = planned.case
     sizes = [size(arm.model) for arm in case.arms]
     known = [found for found in sizes if found is not None]
@@ -62,9 +73,13 @@ def _row(planned: PlannedCase, size: Callable[[Model], int | None]) -> dict[str,
         "arms": [arm.label for arm in case.arms],
         "node_class": case.node_class.name,
         "status": planned.status.value if planned.status else None,
-        "reason": planned.reason or planned.note,
+        "reason": planned.reason or "; ".join(filter(None, [planned.note, _not_here(missing(case))])),
         "bytes": max(known) if len(known) == len(sizes) else None,
     }
+
+
+def _not_here(missing: Sequence[str]) -> str:
+    return f"not on this machine: {', '.join(dict.fromkeys(missing))}" if missing else ""
 
 
 def print_table(worked_out: Plan, console: Console) -> None:

@@ -124,3 +124,21 @@ def test_packaged_names_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     assert rows()[0]["id"].startswith("throughput/tiny-iq4xs/")
     assert {row["status"] for row in rows("qwen3-30b-a3b")} == {"not_applicable"}
+
+
+def test_what_is_not_on_this_machine_is_said(matrix: Path, tmp_path: Path) -> None:
+    """A missing build or model is a note, not a status: the nodes that will run it may have it. Once in the table."""
+    missing = f'[builds.patched]\nfork = "llama.cpp"\npath = "{tmp_path}/build/bin"\n'
+    fork = TEXT.replace("rtr = [0, 1]", "fa = [0, 1]").replace('"rtr"', '"fa"')
+    matrix.write_text(fork.replace("[models.file]", f"{missing}[models.file]"))
+    found = {row["id"]: row for row in rows(matrix)}
+    note = found["throughput/gone/patched+fa=0/pp8@cpu"]
+    assert note["status"] is None
+    assert note["reason"] == (
+        f"not on this machine: build patched: no llama-bench at {tmp_path}/build/bin, "
+        f"model gone: there is no file {tmp_path}/gone.gguf"
+    )
+    assert found["throughput/file/ik+fa=0/pp8@cpu"]["reason"] == ""
+    assert found["throughput/gone/ik+fa=0/pp8@gpu"]["reason"].startswith("no node is of class gpu")
+    lines = [line for line in invoke(matrix).stdout.splitlines() if line.startswith("note (")]
+    assert sum("model gone" in line and "build" not in line for line in lines) == 1
