@@ -19,7 +19,7 @@ from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
 from harness.domain.model import Model
 from harness.domain.node import ANY_CLASS, NodeClass
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.flags import Unsupported, complete
 from harness.planning.problems import Problem
@@ -148,10 +148,10 @@ class Workshop:
                 self._completed[key] = bad.message
         return self._completed[key]
 
-    def beyond(self, arm: PlannedArm, asked: Workload | OutputProfile | None) -> str:
+    def beyond(self, arm: PlannedArm, asked: Timed | OutputProfile | None) -> str:
         """Why an arm can't do what a case asks of it; empty if it can."""
         build = arm.arm.build
-        return arm.unsupported or (asked and beyond(build, asked, self._options.get(build.name))) or ""
+        return arm.unsupported or (beyond(build, asked, self._options.get(build.name)) if asked else "")
 
     def arm(self, corner: Corner, declared: Declared, origin: str) -> PlannedArm:
         """One arm on one class."""

@@ -20,6 +20,8 @@ Places: TypeAlias = dict[tuple[str, str | int], Place]
 
 _MAX_DEPTH = 16
 _PATH_KEYS = {"builds": ("path",), "models": ("path", "card")}
+_FILES = {"card": (".json",), "profile": (".txt", ".md")}
+"""How the name of a file ends where a key may also hold another kind of name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,21 @@ def _depth(data: dict[str, Any]) -> int:
 
 
 def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
-    """Paths of builds, models and card files are relative to the file that says them."""
+    """Paths of builds, models, card files and profiles are relative to the file that says them."""
     for section, keys in _PATH_KEYS.items():
         entries = layer.get(section)
         for entry in entries.values() if isinstance(entries, dict) else ():
             for key in keys:
-                value = entry.get(key) if isinstance(entry, dict) else None
-                if isinstance(value, str) and _is_path(key, value):
-                    entry[key] = os.path.normpath(folder.absolute() / _home_expanded(value))
+                _resolve(entry, key, folder)
+    workloads = layer.get("workloads")
+    for entry in workloads if isinstance(workloads, list) else ():
+        _resolve(entry, "profile", folder)
+
+
+def _resolve(entry: Any, key: str, folder: Path) -> None:
+    value = entry.get(key) if isinstance(entry, dict) else None
+    if isinstance(value, str) and _is_path(key, value):
+        entry[key] = os.path.normpath(folder.absolute() / _home_expanded(value))
 
 
 def _home_expanded(value: str) -> Path:
@@ -130,8 +139,8 @@ def _home_expanded(value: str) -> Path:
 
 
 def _is_path(key: str, value: str) -> bool:
-    """A card may also be the name of a packaged one."""
-    return bool(value) and (key == "path" or "/" in value or value.endswith(".json"))
+    """A card and a profile may also be the name of a packaged one."""
+    return bool(value) and (key == "path" or "/" in value or value.endswith(_FILES.get(key, ())))
 
 
 def _merge(data: dict[str, Any], layer: dict[str, Any], file: str, places: Places) -> None:

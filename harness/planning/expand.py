@@ -5,8 +5,8 @@ Order: single arms, contrasts and pitfalls, checks of outputs, limits of memory;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from harness.domain.case import (
     AttributionCheck,
@@ -21,7 +21,7 @@ from harness.domain.case import (
 )
 from harness.domain.errors import BadInput
 from harness.domain.words import Kind, Status
-from harness.domain.workload import OutputProfile, Prompt, Workload
+from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prompt, Timed, Workload, is_time
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.fours import Four, find_fours
@@ -29,7 +29,7 @@ from harness.planning.overlays import arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.plan import PlannedCase
 from harness.planning.problems import Problem, report
-from harness.planning.references import workload_of
+from harness.planning.profiles import workloads_of
 from harness.planning.schema import (
     ContrastEntry,
     FactorEntry,
@@ -63,8 +63,11 @@ class _Expansion:
         self._matrix = matrix
         self._workshop = Workshop(matrix, options)
         self._problems = self._workshop.problems
-        self._workloads = {workload.name: workload for workload in map(workload_of, matrix.workloads)}
-        self._workload_of_all = [entry.where == Where() for entry in matrix.workloads]
+        self._workloads = [
+            _Asked(workload, entry.where, of_all=entry.where == Where())
+            for entry in matrix.workloads
+            for workload in workloads_of(entry)
+        ]
         self._arms = expand_arms(self._workshop)
         self._pairs: dict[str, list[Pair]] = {}
         self._fours: dict[str, list[Four]] = {}
@@ -78,7 +81,7 @@ class _Expansion:
         found = _say_where_outputs_are_not_compared(found)
         if not found and not self._problems:
             message = "the matrix asks nothing: it has no workload and no check"
-            hint = "add a [[workloads]] with pp or tg"
+            hint = "add a [[workloads]] with pp, tg or a profile"
             self._problems.append(Problem("E-no-workload", self._matrix.source.at("workloads"), message, hint))
         self._refuse_duplicates(found)
         self._refuse_two_output_checks(found)
@@ -91,11 +94,7 @@ class _Expansion:
         for arm in self._arms:
             applying = [check for check in floors if matches(check.where, arm)]
             for workload in self._timed_on(arm):
-                floor: float | None = None
-                for check in applying:
-                    if not check.workloads or workload.name in check.workloads:
-                        floor = check.tokens_per_second
-                yield self._single(Kind.THROUGHPUT, arm, workload, FloorCheck(floor), arm.origin)
+                yield self._single(Kind.THROUGHPUT, arm, workload, _floor_of(workload, applying), arm.origin)
 
     def _floors(self) -> list[FloorEntry]:
         floors = []
@@ -158,17 +157,15 @@ class _Expansion:
             message = "the contrast has nothing to time: no workload applies to its arms"
             self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
 
-    def _timed_on(self, *arms: PlannedArm) -> list[Workload]:
+    def _timed_on(self, *arms: PlannedArm) -> list[Timed]:
         """The workloads whose condition all arms meet."""
         return [
-            workload
-            for entry, for_all, workload in zip(
-                self._matrix.workloads, self._workload_of_all, self._workloads.values(), strict=True
-            )
-            if for_all or all(matches(entry.where, arm) for arm in arms)
+            asked.workload
+            for asked in self._workloads
+            if asked.of_all or all(matches(asked.where, arm) for arm in arms)
         ]
 
-    def _timed_by(self, entry: ContrastEntry, *arms: PlannedArm) -> list[Workload]:
+    def _timed_by(self, entry: ContrastEntry, *arms: PlannedArm) -> list[Timed]:
         """Those workloads of all its arms that a contrast names; all if it names none."""
         common = self._timed_on(*arms)
         return [workload for workload in common if not entry.workloads or workload.name in entry.workloads]
@@ -211,16 +208,23 @@ class _Expansion:
             self._require_arm(check, index, self._every_arm())
             origin = self._matrix.source.at("checks", index)
             for arm in self._every_arm():
-                if matches(check.where, arm):
-                    yield self._single(Kind.MEMORY, arm, None, MemoryCheck(check.max_rss_mib), origin)
+                for workload in self._peaks(arm) if matches(check.where, arm) else ():
+                    yield self._single(Kind.MEMORY, arm, workload, MemoryCheck(check.max_rss_mib), origin)
 
-    def _single(self, kind: Kind, arm: PlannedArm, workload: Workload | None, check: Check, origin: str) -> PlannedCase:
+    def _peaks(self, arm: PlannedArm) -> list[ProfileWorkload | None]:
+        """What an arm has a peak of: the process of its plain workloads, and that of each profile."""
+        timed = self._timed_on(arm)
+        profiles = dict.fromkeys(load.profile for load in timed if isinstance(load, ProfileWorkload))
+        plain = [None] if not profiles or any(isinstance(load, Workload) for load in timed) else []
+        return [*plain, *(ProfileWorkload(profile, Metric.PEAK) for profile in profiles)]
+
+    def _single(self, kind: Kind, arm: PlannedArm, workload: Timed | None, check: Check, origin: str) -> PlannedCase:
         reason = self._workshop.beyond(arm, workload)
         case = Case(kind, (arm.arm,), workload, arm.node_class, check)
         return PlannedCase(case, origin, Status.UNSUPPORTED if reason else None, reason)
 
     def _paired(
-        self, kind: Kind, pair: Pair, workload: Workload | OutputProfile, check: Check, origin: str
+        self, kind: Kind, pair: Pair, workload: Timed | OutputProfile, check: Check, origin: str
     ) -> PlannedCase:
         return self._case_of_arms(kind, (pair.baseline, pair.candidate), workload, check, origin, note=pair.note)
 
@@ -228,7 +232,7 @@ class _Expansion:
         self,
         kind: Kind,
         arms: Sequence[PlannedArm],
-        workload: Workload | OutputProfile,
+        workload: Timed | OutputProfile,
         check: Check,
         origin: str,
         *,
@@ -237,7 +241,7 @@ class _Expansion:
         found = [
             (part, self._workshop.beyond(arm, workload)) for part, arm in zip(_PARTS[len(arms)], arms, strict=True)
         ]
-        reasons = [f"{part}: {reason}" for part, reason in found if reason]
+        reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
         return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), note)
 
@@ -293,6 +297,15 @@ class _Expansion:
                 self._problems.append(Problem("E-two-output-checks", case.origin, message, hint))
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A workload of the matrix, and for which arms it exists."""
+
+    workload: Timed
+    where: Where
+    of_all: bool
+
+
 _PARTS = {
     2: ("baseline", "candidate"),
     4: ("both old", "only the second factor new", "only the first factor new", "both new"),
@@ -302,6 +315,24 @@ _PARTS = {
 
 def _key(pair: Pair) -> tuple[object, ...]:
     return arm_key(pair.baseline), arm_key(pair.candidate)
+
+
+def _floor_of(workload: Timed, checks: Iterable[FloorEntry]) -> FloorCheck:
+    """The last threshold that applies to a workload: in ms to times to the first token, in t/s to the others."""
+    found = FloorCheck(None)
+    for check in checks:
+        fits = (check.max_ms is not None) == is_time(workload)
+        if fits and (not check.workloads or workload.name in check.workloads):
+            found = FloorCheck(check.tokens_per_second, check.max_ms)
+    return found
+
+
+def _unlike_clocks(arms: Iterable[PlannedArm], workload: Timed | OutputProfile) -> list[str]:
+    """Requests to a wheel's library are timed inside the process, those to a build by path through its server."""
+    tools = {arm.arm.build.tool for arm in arms}
+    if isinstance(workload, ProfileWorkload) and len(tools) > 1:
+        return ["a wheel answers requests in process, a build by path through its server: their times do not compare"]
+    return []
 
 
 def _contrast_check(entry: ContrastEntry) -> Check:

@@ -5,11 +5,13 @@
 * An output check of the same two arms rides in that job (its prompts are answered by the burn-in processes), also
   where the check's own case was not selected: speed is not judged without it. So it does in the job of an attribution,
   where it compares each of the other three arms with the first. Where no speed is compared, the job has no workloads.
+* The quantities of a prompt profile have a job of their own: only one request can be the first of a process, and a
+  build by path answers requests with another program than it times workloads with.
 * Cases of a single arm ride in a job that has their arm anyway, best in one that measures their workload already.
   Other arms get a job of their own.
 * A memory limit is about everything that a process does, so its job measures all workloads of the matrix for that
-  arm, whatever else was selected: a verdict must not depend on the selection. Where nothing else is measured, one
-  process start is enough.
+  arm, or all quantities of the profile, whatever else was selected: a verdict must not depend on the selection. Where
+  nothing else is measured, one process start is enough.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from harness.domain.case import Case
 from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
-from harness.domain.workload import OutputProfile, Workload
+from harness.domain.workload import OutputProfile, ProfileWorkload, Timed
 from harness.planning.plan import PlannedCase
 from harness.planning.schema import Policy
 
@@ -36,7 +38,8 @@ class _Draft:
 
     arms: tuple[Arm, ...]
     node_class: NodeClass
-    workloads: set[Workload] = field(default_factory=set)
+    profile: str = ""
+    workloads: set[Timed] = field(default_factory=set)
     outputs: OutputProfile | None = None
     cases: list[str] = field(default_factory=list)
     timed: bool = False
@@ -64,8 +67,8 @@ class _Drafts:
         self._drafts: dict[Key, _Draft] = {}
         self._by_arm: dict[Key, list[_Draft]] = {}
         self._profiles: dict[Key, OutputProfile] = {}
-        self._order: dict[Workload, int] = {}
-        self._timed_workloads: dict[Key, set[Workload]] = {}
+        self._order: dict[Timed, int] = {}
+        self._timed_workloads: dict[Key, set[Timed]] = {}
         for planned in every_case:
             if planned.status is None:
                 self._learn(planned.case)
@@ -90,17 +93,18 @@ class _Drafts:
         """What the whole matrix says about a pair's outputs and an arm's workloads."""
         if isinstance(case.workload, OutputProfile):
             self._profiles.setdefault(self._key(case.arms, case.node_class), case.workload)
-        elif case.workload is not None:
+        elif case.workload is not None and case.kind is not Kind.MEMORY:
             self._order.setdefault(case.workload, len(self._order))
             for arm in case.arms:
-                self._timed_workloads.setdefault(self._key((arm,), case.node_class), set()).add(case.workload)
+                key = (_profile_of(case), *self._key((arm,), case.node_class))
+                self._timed_workloads.setdefault(key, set()).add(case.workload)
 
     def _add_contrast(self, planned: PlannedCase) -> None:
         case = planned.case
-        draft = self._draft(case.arms, case.node_class)
+        draft = self._draft(case.arms, case.node_class, _profile_of(case))
         draft.cases.append(planned.id)
         draft.outputs = self._required_outputs(case)
-        if isinstance(case.workload, Workload):
+        if case.workload is not None and not isinstance(case.workload, OutputProfile):
             draft.workloads.add(case.workload)
             draft.timed = True
 
@@ -113,7 +117,7 @@ class _Drafts:
     def _add_outputs(self, planned: PlannedCase) -> None:
         case = planned.case
         key = self._key(case.arms, case.node_class)
-        if key not in self._drafts and isinstance(case.workload, OutputProfile):
+        if ("", *key) not in self._drafts and isinstance(case.workload, OutputProfile):
             answering = self._answering(case.arms, case.node_class, case.workload)
             if answering:
                 answering.cases.append(planned.id)
@@ -123,37 +127,39 @@ class _Drafts:
         draft.outputs = self._profiles.get(key)
 
     def _answering(self, arms: tuple[Arm, ...], node_class: NodeClass, asked: OutputProfile) -> _Draft | None:
-        """The job of an attribution that has these arms among its own and asks them the same prompts anyway."""
+        """A job that has these arms among its own and asks them the same prompts: an attribution's, a profile's."""
         with_all = [self._by_arm.get(self._key((arm,), node_class), []) for arm in arms]
         return next((draft for draft in with_all[0] if draft.outputs == asked and draft in with_all[1]), None)
 
     def _add_single(self, planned: PlannedCase) -> None:
         case = planned.case
-        if not isinstance(case.workload, Workload):
+        if case.workload is None or isinstance(case.workload, OutputProfile):
             return
-        draft = self._ride(case.arms, case.node_class, {case.workload})
+        draft = self._ride(case, {case.workload})
         draft.workloads.add(case.workload)
         draft.cases.append(planned.id)
         draft.timed = True
 
     def _add_memory(self, planned: PlannedCase) -> None:
         case = planned.case
-        workloads = self._timed_workloads.get(self._key(case.arms, case.node_class), set())
-        draft = self._ride(case.arms, case.node_class, workloads)
+        workloads = self._timed_workloads.get((_profile_of(case), *self._key(case.arms, case.node_class)), set())
+        draft = self._ride(case, workloads)
         draft.workloads |= workloads
         draft.cases.append(planned.id)
 
-    def _ride(self, arms: tuple[Arm, ...], node_class: NodeClass, workloads: set[Workload]) -> _Draft:
+    def _ride(self, case: Case, workloads: set[Timed]) -> _Draft:
         """A job that has the arm anyway, best one that measures the workloads; otherwise a new one."""
-        riding = self._by_arm.get(self._key(arms, node_class), [])
-        timed = [draft for draft in riding if draft.workloads]
+        profile = _profile_of(case)
+        riding = self._by_arm.get(self._key(case.arms, case.node_class), [])
+        timed = [draft for draft in riding if draft.workloads and draft.profile == profile]
         measuring = (draft for draft in timed if workloads <= draft.workloads)
-        return next(measuring, None) or next(iter(timed), None) or self._draft(arms, node_class)
+        return next(measuring, None) or next(iter(timed), None) or self._draft(case.arms, case.node_class, profile)
 
-    def _draft(self, arms: tuple[Arm, ...], node_class: NodeClass) -> _Draft:
-        key = self._key(arms, node_class)
+    def _draft(self, arms: tuple[Arm, ...], node_class: NodeClass, profile: str = "") -> _Draft:
+        """The job of some arms, for plain workloads or for one profile."""
+        key = (profile, *self._key(arms, node_class))
         if key not in self._drafts:
-            draft = self._drafts[key] = _Draft(arms, node_class)
+            draft = self._drafts[key] = _Draft(arms, node_class, profile)
             for arm in dict.fromkeys(arms):
                 self._by_arm.setdefault(self._key((arm,), node_class), []).append(draft)
         return self._drafts[key]
@@ -174,6 +180,11 @@ class _Drafts:
             design = replace(design, burn_in=1 if draft.outputs else 0, blocks=1)
         workloads = tuple(sorted(draft.workloads, key=self._order.__getitem__))
         return Job(draft.arms, workloads, draft.outputs, draft.node_class, design, tuple(draft.cases))
+
+
+def _profile_of(case: Case) -> str:
+    """The profile whose job a case belongs to; empty for all others."""
+    return case.workload.profile.name if isinstance(case.workload, ProfileWorkload) else ""
 
 
 def _same_model_together(drafts: Iterable[_Draft]) -> list[_Draft]:

@@ -10,22 +10,22 @@ from harness.domain.canonical import id_part
 from harness.domain.errors import BadInput
 from harness.domain.node import ANY_CLASS, ISA_WORDS
 from harness.domain.suggest import did_you_mean
-from harness.domain.workload import Workload
 from harness.engines.flags import complete, known_flags
 from harness.engines.registry import engine_for
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
 from harness.planning.configuration import Configuration
 from harness.planning.problems import INVALID, Problem
+from harness.planning.profiles import load_profile, names_of
 from harness.planning.schema import (
     Condition,
     ContrastEntry,
     FactorEntry,
+    FloorEntry,
     Matrix,
     OutputsEntry,
     Side,
     Where,
-    WorkloadEntry,
     variables_of,
 )
 
@@ -34,11 +34,6 @@ NAMED_FACTORS = ("build", "model", "configuration", "environment")
 
 _ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
 _CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class")
-
-
-def workload_of(entry: WorkloadEntry) -> Workload:
-    """The domain's workload of an entry."""
-    return Workload(entry.pp, entry.tg, entry.depth)
 
 
 def reference_problems(matrix: Matrix) -> list[Problem]:
@@ -69,6 +64,7 @@ class _References:
     def __init__(self, matrix: Matrix) -> None:
         self._matrix = matrix
         quants = {entry.quant.upper() for entry in matrix.models.values() if entry.quant}
+        self._is_time = {each.name: each.is_time for entry in matrix.workloads for each in names_of(entry)}
         self._known: dict[str, frozenset[str]] = {
             "fork": frozenset(Fork),
             "build": frozenset(matrix.builds),
@@ -76,7 +72,7 @@ class _References:
             "quant": frozenset(quants),
             "node_class": frozenset(matrix.node_classes or (ANY_CLASS,)),
             "flag": frozenset(known_flags()),
-            "workload": frozenset(workload_of(entry).name for entry in matrix.workloads),
+            "workload": frozenset(self._is_time),
             "contrast": frozenset(entry.name for entry in matrix.contrasts),
             "configuration": frozenset(matrix.configurations),
         }
@@ -101,6 +97,8 @@ class _References:
             yield from self._each("workload", contrast.workloads, "contrasts", index, "workloads")
         for index, workload in enumerate(self._matrix.workloads):
             yield from self._where(workload.where, "workloads", index, "where")
+            if workload.profile:
+                yield from self._profile(index)
         yield from self._checks()
         yield from self._taken_twice()
 
@@ -137,11 +135,25 @@ class _References:
         yield from self._each("model", [entry.model], "include", index, "model")
         yield from self._each("node_class", entry.node_class or (), "include", index, "node_class")
 
+    def _profile(self, index: int) -> Iterator[Problem]:
+        try:
+            load_profile(self._matrix.workloads[index])
+        except BadInput as bad:
+            yield Problem(bad.slug, self._at("workloads", index, "profile"), bad.message, bad.hint)
+
+    def _threshold(self, check: FloorEntry, index: int) -> Iterator[Problem]:
+        """Times have a limit in ms, speeds a floor: the other one would never apply."""
+        for name in check.workloads:
+            if name in self._is_time and self._is_time[name] != (check.max_ms is not None):
+                key, said = ("max_ms", "a time") if self._is_time[name] else ("tokens_per_second", "a speed")
+                yield Problem(INVALID, self._at("checks", index, "workloads"), f"'{name}' is {said}: give '{key}'")
+
     def _checks(self) -> Iterator[Problem]:
         for index, check in enumerate(self._matrix.checks):
             yield from self._where(check.where, "checks", index, "where")
             if check.kind == "floor":
                 yield from self._each("workload", check.workloads, "checks", index, "workloads")
+                yield from self._threshold(check, index)
             elif check.kind == "outputs":
                 yield from self._each("contrast", check.contrasts, "checks", index, "contrasts")
                 if check.factor:
@@ -238,7 +250,9 @@ class _References:
             "models": [(name, name) for name in matrix.models],
             "node_classes": [(name, name) for name in matrix.node_classes],
             "contrasts": [(index, entry.name) for index, entry in enumerate(matrix.contrasts)],
-            "workloads": [(index, workload_of(entry).name) for index, entry in enumerate(matrix.workloads)],
+            "workloads": [
+                (index, each.name) for index, entry in enumerate(matrix.workloads) for each in names_of(entry)
+            ],
             "checks": [(index, check.name) for index, check in enumerate(matrix.checks) if check.kind == "outputs"],
         }
         for section, entries in lists.items():

@@ -295,27 +295,42 @@ class ContrastEntry(Entry):
 
 
 class WorkloadEntry(Entry):
-    """``[[workloads]]``: tokens of prompt processing, of generation, and already in the context."""
+    """``[[workloads]]``: tokens of prompt processing and generation, or a profile of requests."""
 
     pp: Tokens = 0
     tg: Tokens = 0
     depth: Tokens = 0
+    profile: PathText = ""
+    name: Name = ""
+    n_predict: Annotated[int, Field(ge=2, le=_MAX_TOKENS)] | None = None
+    prompt_tokens: Tokens | None = None
+    metrics: list[Literal["cold", "ttft", "prefill", "decode"]] = []
     where: Where = Where()
 
     @model_validator(mode="after")
     def _does_something(self) -> WorkloadEntry:
-        if not self.pp and not self.tg:
-            raise ValueError("needs 'pp' or 'tg' above 0")
+        mine = ("name", "n_predict", "prompt_tokens", "metrics") if not self.profile else ("pp", "tg", "depth")
+        alien = [key for key in mine if key in self.model_fields_set]
+        if alien:
+            raise ValueError(f"'{alien[0]}' {'does not go with' if self.profile else 'goes with'} 'profile'")
+        if not self.pp and not self.tg and not self.profile:
+            raise ValueError("needs 'pp' or 'tg' above 0, or a 'profile'")
         return self
 
 
 class FloorEntry(Entry):
-    """``[[checks]] kind = "floor"``: an absolute threshold on the speed of single arms."""
+    """``[[checks]] kind = "floor"``: an absolute threshold on the speed, or first token, of single arms."""
 
     kind: Literal["floor"]
-    tokens_per_second: Positive
+    tokens_per_second: Positive | None = None
+    max_ms: Positive | None = None
     workloads: list[str] = []
     where: Where = Where()
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> FloorEntry:
+        _exactly_one("tokens_per_second", self.tokens_per_second, "max_ms", self.max_ms)
+        return self
 
 
 class OutputsEntry(Entry):
@@ -404,7 +419,7 @@ class Matrix(Entry):
         return self._source
 
 
-def _exactly_one(first: str, first_value: str, second: str, second_value: str) -> None:
+def _exactly_one(first: str, first_value: object, second: str, second_value: object) -> None:
     if bool(first_value) == bool(second_value):
         found = "both" if first_value else "neither"
         raise ValueError(f"needs exactly one of '{first}' and '{second}', found {found}")
