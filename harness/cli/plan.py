@@ -32,7 +32,7 @@ _MIB = 1024**2
     "patterns",
     multiple=True,
     metavar="PATTERN",
-    help="Only cases whose id has this part or matches this glob, or whose contrast is called so; ! takes away. Repeatable.",
+    help="Only cases whose id has this part or matches this glob, or whose contrast has this name; ! takes away.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:

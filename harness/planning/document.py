@@ -7,17 +7,24 @@ the base's, anything else replaces what the base says. Nothing that is read is e
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.domain.errors import BadInput
+from harness.domain.suggest import did_you_mean
 from harness.planning.source import Place, Source
 
 Places: TypeAlias = dict[tuple[str, str | int], Place]
 
+SUFFIX = ".toml"
+CHECKOUT_FOLDER = "matrices"
+
+_BARE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_DEPTH = 16
 _PATH_KEYS = {"builds": ("path",), "models": ("path", "card")}
 _FILES = {"card": (".json",), "profile": (".txt", ".md")}
@@ -71,10 +78,29 @@ def _chain(path: Path) -> Iterator[Path]:
             return
         if not isinstance(base, str):
             raise BadInput("E-matrix-extends", f"expected a file name, found {base!r}", where=f"{shown(file)}: extends")
-        below = file.parent / base
-        if not is_file(below):
-            raise BadInput("E-matrix-extends", f"there is no file {base!r}", where=f"{shown(file)}: extends")
+        below = _base(file, base)
+        if below is None:
+            packaged = {found.stem for folder in packaged_folders() for found in folder.glob(f"*{SUFFIX}")}
+            hint = did_you_mean(base, packaged)
+            message = f"there is no file {base!r}, and no such matrix comes with the package"
+            raise BadInput("E-matrix-extends", message, hint=hint, where=f"{shown(file)}: extends")
         file = below
+
+
+def _base(file: Path, name: str) -> Path | None:
+    """What a file extends: a file, relative to it, or the bare name of a matrix that comes with the package."""
+    beside = file.parent / name
+    if is_file(beside):
+        return beside
+    if not _BARE_NAME.fullmatch(name):
+        return None
+    return next(filter(is_file, (folder / f"{name}{SUFFIX}" for folder in packaged_folders())), None)
+
+
+def packaged_folders() -> tuple[Path, ...]:
+    """Where the package keeps its matrices: inside it, or beside it in a checkout."""
+    package = Path(str(resources.files("harness")))
+    return (package / "_matrices", package.parent / CHECKOUT_FOLDER)
 
 
 def is_file(path: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,21 @@ from pydantic import ValidationError
 
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
-from harness.planning.document import Document, is_file, read_document, shown
+from harness.planning.document import (
+    CHECKOUT_FOLDER,
+    SUFFIX,
+    Document,
+    is_file,
+    packaged_folders,
+    read_document,
+    shown,
+)
 from harness.planning.explain import schema_problems
 from harness.planning.problems import report
 from harness.planning.references import reference_problems
 from harness.planning.schema import Matrix
 
 DEFAULT_NAME = "local"
-_SUFFIX = ".toml"
-_CHECKOUT_FOLDER = "matrices"
 
 
 def load_matrix(path: str | Path) -> Matrix:
@@ -65,7 +70,7 @@ def find_matrix(name_or_path: str | Path | None = None) -> Path:
         return path
     if _is_bare(wanted):
         for folder in matrix_folders():
-            found = folder / f"{wanted}{_SUFFIX}"
+            found = folder / f"{wanted}{SUFFIX}"
             if is_file(found):
                 return found
     raise _missing(path)
@@ -73,12 +78,11 @@ def find_matrix(name_or_path: str | Path | None = None) -> Path:
 
 def matrix_folders() -> tuple[Path, ...]:
     """Where bare names are looked for: the current checkout's ``matrices``, then the packaged copies."""
-    package = Path(str(resources.files("harness")))
-    return (Path(_CHECKOUT_FOLDER), package / "_matrices", package.parent / _CHECKOUT_FOLDER)
+    return (Path(CHECKOUT_FOLDER), *packaged_folders())
 
 
 def _is_bare(wanted: str) -> bool:
-    return "/" not in wanted and not wanted.endswith(_SUFFIX)
+    return "/" not in wanted and not wanted.endswith(SUFFIX)
 
 
 def _existing(path: Path) -> Path:
@@ -90,13 +94,13 @@ def _existing(path: Path) -> Path:
 def _missing(path: Path) -> BadInput:
     beside = _names_in([path.parent])
     known = beside if beside and not _is_bare(str(path)) else _names_in(matrix_folders())
-    hint = did_you_mean(path.name.removesuffix(_SUFFIX), known)
+    hint = did_you_mean(path.name.removesuffix(SUFFIX), known)
     return BadInput("E-matrix-missing", "there is no such matrix", hint=hint, where=shown(path))
 
 
 def _names_in(folders: Sequence[Path]) -> set[str]:
     try:
-        return {file.stem for folder in folders if folder.is_dir() for file in folder.glob(f"*{_SUFFIX}")}
+        return {file.stem for folder in folders if folder.is_dir() for file in folder.glob(f"*{SUFFIX}")}
     except (OSError, ValueError):  # a name that no folder can have
         return set()
 

@@ -131,3 +131,29 @@ def test_bad_extends(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         load_matrix(tmp_path / "m.toml")
     assert caught.value.slug == "E-matrix-extends"
+
+
+def test_a_packaged_matrix_is_extended_by_its_name(tmp_path: Path) -> None:
+    """A file says only what is its own: paths of builds, say. A file of the name beside it comes first."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text("name = 'mine'\nextends = 'local'\n[models.tiny-q4km]\ncard = 'tiny-moe'\nquant = 'Q8_0'\n")
+    made = load_matrix(mine)
+    assert (made.name, made.models["tiny-q4km"].quant, "ik" in made.builds) == ("mine", "Q8_0", True)
+    (tmp_path / "local").write_text(BASE)
+    assert "tiny-iq4xs" not in load_matrix(mine).models
+
+
+def test_a_file_may_have_the_name_of_what_it_extends(tmp_path: Path) -> None:
+    """It extends the packaged one and not itself."""
+    mine = tmp_path / "local.toml"
+    mine.write_text("name = 'mine'\nextends = 'local'\n")
+    assert load_matrix(mine).name == "mine"
+
+
+def test_a_misspelt_base_leads_to_the_packaged_one(tmp_path: Path) -> None:
+    """Neither a file nor a packaged matrix: the error says both, and the nearest."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text("name = 'mine'\nextends = 'loca'\n")
+    with pytest.raises(BadInput) as caught:
+        load_matrix(mine)
+    assert (caught.value.slug, caught.value.hint) == ("E-matrix-extends", "did you mean 'local'?")
