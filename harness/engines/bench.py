@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,18 +16,11 @@ from harness.engines.diagnosis import keeps_silent
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.flags import specs
 from harness.engines.parse import OutputFormat, read_bench
+from harness.engines.programs import FOLDERS, checked_program, libraries_of, opaque_reason, with_libraries
 
 _NAME = "llama-bench"
-_INSIDE = (_NAME, f"bin/{_NAME}", f"build/bin/{_NAME}")
-_LIBRARY_FOLDERS = (".", "../lib", "../lib/*", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
-"""Where builds of either fork put their shared libraries, seen from the executable."""
-_LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
-_SEARCHED = "LD_LIBRARY_PATH"
 _EVERY_BENCH_HAS = frozenset({"--n-prompt", "-pg"})
 """Options that no other program of the two forks has; any of them will do."""
-_NEEDED = re.compile(rb"(?<=\0)lib(?:llama|ggml)[\w.+-]*\.so(?:\.\d+)*(?=\0)")
-_ELF = b"\x7fELF"
-_SCRIPT = b"#!"
 
 
 class BenchEngine:
@@ -65,7 +56,7 @@ class BenchEngine:
             BadInput: If the build is not there or not executable.
         """
         executable = self._executable()
-        return Command((str(executable), "--help"), _with_libraries(executable, environment or {}))
+        return Command((str(executable), "--help"), with_libraries(executable, environment or {}))
 
     def locate(self) -> Sequence[Path]:
         """The executable, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
@@ -90,15 +81,11 @@ class BenchEngine:
                 hint=f'write fork = "{fork}", or give the other binary',
                 where=f"builds.{self._build.name}",
             )
-        return (executable, *_libraries(executable))
+        return (executable, *libraries_of(executable))
 
     def opaque(self) -> str:
-        """A script around the program, or a program that takes libraries from elsewhere: they are not hashed."""
-        executable = self._executable()
-        if _first_bytes(executable).startswith(_SCRIPT):
-            return f"{executable.name} is a script: what it starts is not hashed"
-        elsewhere = sorted(_needed(executable) - _names_beside(executable))
-        return f"{', '.join(elsewhere)} of {executable.name} lies elsewhere: not hashed" if elsewhere else ""
+        """Why the located files do not tell what runs, if they do not."""
+        return opaque_reason(self._executable())
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
@@ -133,7 +120,7 @@ class BenchEngine:
             *self._tests(order).argv,
             *flags_argv(fork, order.arm.flags, self._options),
         )
-        return Command(argv, _with_libraries(executable, dict(order.arm.environment)))
+        return Command(argv, with_libraries(executable, dict(order.arm.environment)))
 
     def read(self, order: Order, ended: Exit) -> Report:
         """Rows, self-description and failure of one process; never raises."""
@@ -180,47 +167,8 @@ class BenchEngine:
         if found is None:
             hint = "give llama-bench or the folder that holds it, e.g. build/bin; compile with the target llama-bench"
             raise BadInput("E-build-missing", f"no {_NAME} at {path}", hint=hint, where=where)
-        if not os.access(found, os.X_OK):
-            raise BadInput("E-build-not-executable", f"{found} is not executable", hint="chmod +x", where=where)
-        if not _first_bytes(found).startswith((_ELF, _SCRIPT)):
-            hint = "give the program itself or a script that starts it"
-            message = f"{found} is neither a Linux program (ELF) nor a script (#!)"
-            raise BadInput("E-build-not-a-program", message, hint=hint, where=where)
-        return found.resolve()
+        return checked_program(self._build, found)
 
 
 def _candidates(path: Path) -> list[Path]:
-    return [path / inside for inside in _INSIDE] if path.is_dir() else [path]
-
-
-def _first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_ELF))
-
-
-def _libraries(executable: Path) -> tuple[Path, ...]:
-    """Each library file once: the names that are links to it do not count."""
-    return tuple(sorted({path.resolve() for path in _beside(executable)}))
-
-
-def _names_beside(executable: Path) -> set[str]:
-    """All names of the libraries, links included: a program asks for one of them."""
-    return {path.name for path in _beside(executable)}
-
-
-def _beside(executable: Path) -> Iterator[Path]:
-    for folder in _LIBRARY_FOLDERS:
-        for name in _LIBRARY_NAMES:
-            yield from filter(Path.is_file, executable.parent.glob(f"{folder}/{name}" if folder != "." else name))
-
-
-def _needed(executable: Path) -> set[str]:
-    """Libraries of the two forks that a program names: a table of strings inside it holds each by itself."""
-    return {name.decode() for name in _NEEDED.findall(executable.read_bytes())}
-
-
-def _with_libraries(executable: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables, with the build's own libraries before whatever else is to be searched."""
-    folders = [*dict.fromkeys(str(path.parent) for path in _libraries(executable)), environment.get(_SEARCHED, "")]
-    searched = os.pathsep.join(filter(None, folders))
-    return {**environment, **({_SEARCHED: searched} if searched else {})}
+    return [path / folder / _NAME for folder in FOLDERS] if path.is_dir() else [path]
