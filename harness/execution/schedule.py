@@ -82,13 +82,11 @@ class Schedule:
         return tuple(workload for workload in self._job.workloads if workload.name in names)
 
     def _where(self, step: Step) -> str:
-        number, minutes = len(self._runs) + 1, self._job.design.minutes
-        of = (
-            f"of {self._job.process_starts}"
-            if minutes is None
-            else f"({self._budget.spent_minutes:.1f} of {minutes:g} min)"
-        )
-        return f"{self._runner.label(step.arm)}, process {number} {of}"
+        text = f"{self._runner.label(step.arm)}, process {len(self._runs) + 1}"
+        minutes = self._job.design.minutes
+        if minutes is None:
+            return f"{text} of {self._job.process_starts}"
+        return f"{text} ({self._budget.spent_minutes:.1f} of {minutes:g} min)"
 
     def _progress(self, message: str) -> Progress:
         return Progress(self._job.id, self._attempt, message)
@@ -96,6 +94,5 @@ class Schedule:
 
 def _units(job: Job) -> Iterator[tuple[bool, Iterator[Step]]]:
     """The steps that belong together: all burn-ins, then quad after quad, or block after block."""
-    return (
-        (unit >= 0, steps) for unit, steps in groupby(job.schedule(), lambda step: step.block // job.blocks_at_once)
-    )
+    units = groupby(job.schedule(), lambda step: step.block // job.blocks_at_once)
+    return ((unit >= 0, steps) for unit, steps in units)

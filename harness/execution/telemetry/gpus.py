@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from harness.domain.measurement import GpuState
+
+_Number = TypeVar("_Number", int, float)
 
 _GROWN_BYTES = 64 * 1024**2
 """A compute context alone holds more than this on any GPU; what is less is noise of the driver."""
@@ -74,45 +76,46 @@ class NoGpus:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All GPUs at one moment, and the engine's own processes then."""
+    """All GPUs at one moment.
+
+    Attributes:
+        readings: One of each GPU.
+        own: The engine's own processes till then.
+        here: Which of the readings' process ids meant a process here at that moment: in a container the driver may
+            speak of processes by numbers of the host.
+    """
 
     readings: tuple[GpuReading, ...]
     own: frozenset[int]
+    here: frozenset[int]
 
 
-def summarize(
-    before: Sequence[GpuReading], looks: Sequence[Look], is_visible: Callable[[int], bool]
-) -> tuple[GpuState, ...]:
+def summarize(before: Sequence[GpuReading], looks: Sequence[Look]) -> tuple[GpuState, ...]:
     """What the readings around and during one process amount to.
 
     Args:
         before: One reading of each GPU before the engine started.
         looks: Readings while it ran.
-        is_visible: Whether a process id means a process here: in a container the driver's numbers do not.
     """
-    return tuple(_state(first, _of_gpu(first.uuid, looks), is_visible) for first in before)
+    return tuple(_state(first, [look for look in looks if _of(look, first.uuid)]) for first in before)
 
 
-_Seen: TypeAlias = list[tuple[GpuReading, frozenset[int]]]
-_Number = TypeVar("_Number", int, float)
+def _of(look: Look, uuid: str) -> GpuReading | None:
+    return next((reading for reading in look.readings if reading.uuid == uuid), None)
 
 
-def _of_gpu(uuid: str, looks: Sequence[Look]) -> _Seen:
-    return [(reading, look.own) for look in looks for reading in look.readings if reading.uuid == uuid]
-
-
-def _state(first: GpuReading, seen: _Seen, is_visible: Callable[[int], bool]) -> GpuState:
-    readings = [reading for reading, _ in seen]
+def _state(first: GpuReading, looks: Sequence[Look]) -> GpuState:
+    readings = [reading for look in looks if (reading := _of(look, first.uuid))]
     busy = [reading for reading in readings if reading.busy]
-    own = frozenset().union(*(pids for _, pids in seen))
-    strangers = {pid for reading in readings for pid in reading.pids if pid not in own and not is_visible(pid)}
-    strangers -= set(first.pids)
-    seen_by_name = any(own & set(reading.pids) for reading in readings)
-    nameless = bool(strangers) and not seen_by_name
+    own = frozenset().union(*(look.own for look in looks))
+    here = frozenset().union(*(look.here for look in looks))
+    seen = {pid for reading in readings for pid in reading.pids}
+    # An engine whose process the driver calls by a number of the host is one of those that are nobody's here.
+    nameless = not seen & own and bool(seen - own - here - set(first.pids))
     return GpuState(
         uuid=first.uuid,
         driver=first.driver,
-        used=seen_by_name or nameless or (not any(r.pids for r in readings) and _grew(first, readings)),
+        used=bool(seen & own) or nameless or (not seen and _grew(first, readings)),
         samples=len(readings),
         sm_mhz=_median([reading.sm_mhz for reading in busy]),
         memory_mhz=_median([reading.memory_mhz for reading in busy]),
@@ -123,7 +126,6 @@ def _state(first: GpuReading, seen: _Seen, is_visible: Callable[[int], bool]) ->
         slowdowns=tuple(sorted({reason for reading in readings for reason in reading.slowdowns})),
         memory_before_bytes=first.memory_used_bytes,
         memory_peak_bytes=max(_known([reading.memory_used_bytes for reading in readings]), default=None),
-        # In a container the engine is one of the strangers: that one is not foreign.
         foreign_processes=max([len(first.pids), *(len(set(r.pids) - own) - nameless for r in readings)]),
     )
 

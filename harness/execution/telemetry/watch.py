@@ -94,7 +94,7 @@ class Watch:
             involuntary_switches=result.involuntary_switches,
             major_faults=result.major_faults,
             swapped_bytes=shares.swapped_bytes,
-            gpus=summarize(self._gpus_before, sampler.looks if sampler else (), _is_here),
+            gpus=summarize(self._gpus_before, sampler.looks if sampler else ()),
             gpu_telemetry=self._gpus.unavailable,
         )
 
@@ -137,16 +137,13 @@ class _Sampler(threading.Thread):
         clock = mean_mhz(self._cores)
         if clock is not None:
             self.mhz.append(clock)
-        readings = self._gpus.read()
+        readings = tuple(self._gpus.read())
         if readings and not self._over.is_set():
-            self.looks.append(Look(tuple(readings), frozenset(self._own)))
+            here = {pid for reading in readings for pid in reading.pids if Path(f"/proc/{pid}").exists()}
+            self.looks.append(Look(readings, frozenset(self._own), frozenset(here)))
 
 
 def _cached(model: Sequence[Path]) -> float | None:
     with suppress(OSError):  # an engine that misses its model says so itself
         return resident_share(model)
     return None
-
-
-def _is_here(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
