@@ -26,11 +26,15 @@ class Scan:
         rows: Whole rows in order, as printed.
         damaged: Beginnings of rows that are no whole row.
         closed: The JSON array was closed after the last row.
+        starts: Index in the text at which each row begins.
+        damaged_at: Index at which each damaged one begins.
     """
 
     rows: tuple[Mapping[str, Any], ...]
     damaged: int
     closed: bool
+    starts: tuple[int, ...] = ()
+    damaged_at: tuple[int, ...] = ()
 
 
 def scan(text: str) -> Scan:
@@ -40,17 +44,21 @@ def scan(text: str) -> Scan:
         text: Standard output.
     """
     rows: list[Mapping[str, Any]] = []
-    damaged = 0
+    starts: list[int] = []
+    damaged: list[int] = []
     position = 0
     while start := _ROW_START.search(text, position):
         end = _object_end(text, start.start())
         value = _decoded(text[start.start() : end]) if end else None
         whole = value is not None and "samples_ns" in value
-        damaged += value is None or (not whole and bool(_ROW_FIELDS & value.keys()))
+        if value is None or (not whole and _ROW_FIELDS & value.keys()):
+            damaged.append(start.start())
         if value is not None and whole:
             rows.append(value)
+            starts.append(start.start())
         position = end if value is not None else start.start() + 1
-    return Scan(tuple(rows), damaged, _LIST_END.match(text, position) is not None)
+    closed = _LIST_END.match(text, position) is not None
+    return Scan(tuple(rows), len(damaged), closed, tuple(starts), tuple(damaged))
 
 
 def json_lines(text: str) -> Iterator[Mapping[str, Any]]:

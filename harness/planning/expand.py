@@ -25,7 +25,7 @@ from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prom
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.fours import Four, find_fours
-from harness.planning.overlays import arm_key
+from harness.planning.overlays import ArmKey, arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.plan import PlannedCase
 from harness.planning.problems import Problem, report
@@ -56,6 +56,21 @@ def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) 
     return _Expansion(matrix, options or {}).cases()
 
 
+@dataclass(frozen=True, slots=True)
+class _ArmSet:
+    """The arms of a case that compares some.
+
+    Attributes:
+        arms: Two or four.
+        note: What changes along with what is compared.
+        made: They were made for it and are not all among the matrix's own.
+    """
+
+    arms: tuple[PlannedArm, ...]
+    note: str
+    made: bool = False
+
+
 class _Expansion:
     """One matrix on its way to cases; problems are collected and raised together."""
 
@@ -71,7 +86,7 @@ class _Expansion:
         self._arms = expand_arms(self._workshop)
         self._pairs: dict[str, list[Pair]] = {}
         self._fours: dict[str, list[Four]] = {}
-        self._made: list[PlannedArm] = []
+        self._made: dict[ArmKey, tuple[PlannedArm, dict[Timed, None]]] = {}
 
     def cases(self) -> tuple[PlannedCase, ...]:
         if not self._arms:
@@ -111,16 +126,10 @@ class _Expansion:
                 continue
             origin = self._matrix.source.at("contrasts", index)
             factor = self._factor(entry, entry.where, origin)
-            self._pairs[entry.name] = self._found(factor)
-            if factor.name in OVERLAID:
-                self._made += [arm for pair in self._pairs[entry.name] for arm in (pair.baseline, pair.candidate)]
-            check = _contrast_check(entry)
+            pairs = self._pairs[entry.name] = self._found(factor)
             kind = Kind.PITFALL if entry.kind == "pitfall" else Kind.THROUGHPUT
-            timed = [(pair, self._timed_by(entry, pair.baseline, pair.candidate)) for pair in self._pairs[entry.name]]
-            self._require_workload([workloads for _, workloads in timed], origin)
-            for pair, workloads in timed:
-                for workload in workloads:
-                    yield self._paired(kind, pair, workload, check, origin)
+            sets = [_ArmSet((pair.baseline, pair.candidate), pair.note, factor.name in OVERLAID) for pair in pairs]
+            yield from self._compared(entry, kind, _contrast_check(entry), sets, origin)
 
     def _attribution(self, entry: ContrastEntry, index: int) -> Iterator[PlannedCase]:
         origin = self._matrix.source.at("contrasts", index)
@@ -129,14 +138,24 @@ class _Expansion:
             for place, factor in enumerate(entry.factors)
         )
         fours = self._fours[entry.name] = self._found_fours((first, second), entry.where, origin)
-        if OVERLAID & {first.name, second.name}:
-            self._made += [arm for four in fours for arm in four.arms]
         check = AttributionCheck(entry.name, (entry.factors[0].word, entry.factors[1].word), entry.expectation)
-        timed = [(four, self._timed_by(entry, *four.arms)) for four in fours]
-        self._require_workload([workloads for _, workloads in timed], origin)
-        for four, workloads in timed:
+        made = not OVERLAID.isdisjoint({first.name, second.name})
+        sets = [_ArmSet(four.arms, four.note, made) for four in fours]
+        yield from self._compared(entry, Kind.ATTRIBUTION, check, sets, origin)
+
+    def _compared(
+        self, entry: ContrastEntry, kind: Kind, check: Check, sets: Sequence[_ArmSet], origin: str
+    ) -> Iterator[PlannedCase]:
+        """A case for each set of arms and each workload that all of them have and the contrast names."""
+        timed = [(each, self._timed_by(entry, *each.arms)) for each in sets]
+        if timed and not any(workloads for _, workloads in timed):
+            message = "the contrast has nothing to time: no workload applies to its arms"
+            self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
+        for each, workloads in timed:
+            for arm in each.arms if each.made else ():
+                self._made.setdefault(arm_key(arm), (arm, {}))[1].update(dict.fromkeys(workloads))
             for workload in workloads:
-                yield self._case_of_arms(Kind.ATTRIBUTION, four.arms, workload, check, origin, note=four.note)
+                yield self._case_of_arms(kind, each, workload, check, origin)
 
     def _factor(self, entry: ContrastEntry | FactorEntry | OutputsEntry, where: Where, origin: str) -> Factor:
         """What an entry asks for, with its settings looked up."""
@@ -151,11 +170,6 @@ class _Expansion:
         if factor == "configuration" and isinstance(side, str):
             return self._matrix.configurations[side]
         return side
-
-    def _require_workload(self, workloads: Sequence[Sequence[object]], origin: str) -> None:
-        if workloads and not any(workloads):
-            message = "the contrast has nothing to time: no workload applies to its arms"
-            self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
 
     def _timed_on(self, *arms: PlannedArm) -> list[Timed]:
         """The workloads whose condition all arms meet."""
@@ -176,22 +190,23 @@ class _Expansion:
                 continue
             origin = self._matrix.source.at("checks", index)
             profile = _profile(check)
-            for factor, pairs in self._pairs_of_outputs(check, origin):
-                for pair in pairs:
-                    yield self._paired(Kind.EQUIVALENCE, pair, profile, OutputCheck(check.name, factor), origin)
+            for factor, pair in self._pairs_of_outputs(check, origin):
+                both = _ArmSet((pair.baseline, pair.candidate), pair.note)
+                yield self._case_of_arms(Kind.EQUIVALENCE, both, profile, OutputCheck(check.name, factor), origin)
 
-    def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, list[Pair]]]:
+    def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, Pair]]:
         if check.factor:
             factor = self._factor(check, check.where, origin)
-            yield factor.name, self._found(factor)
-        seen: set[tuple[object, ...]] = set()
+            yield from ((factor.name, pair) for pair in self._found(factor))
+        seen: set[tuple[ArmKey, ArmKey]] = set()
         for entry in self._matrix.contrasts:
-            for factor_name, pair in self._compared_by(entry) if entry.name in check.contrasts else ():
-                if _key(pair) not in seen:
-                    seen.add(_key(pair))
-                    yield factor_name, [pair]
+            for factor_name, pair in self._pairs_of_contrast(entry) if entry.name in check.contrasts else ():
+                key = (arm_key(pair.baseline), arm_key(pair.candidate))
+                if key not in seen:
+                    seen.add(key)
+                    yield factor_name, pair
 
-    def _compared_by(self, entry: ContrastEntry) -> Iterator[tuple[str, Pair]]:
+    def _pairs_of_contrast(self, entry: ContrastEntry) -> Iterator[tuple[str, Pair]]:
         """The pairs whose outputs are compared for a contrast; the four arms of an attribution against the first."""
         for pair in self._pairs.get(entry.name, ()):
             yield entry.factor, pair
@@ -205,45 +220,34 @@ class _Expansion:
         for index, check in enumerate(self._matrix.checks):
             if check.kind != "memory":
                 continue
-            self._require_arm(check, index, self._every_arm())
+            measured = self._measured()
+            self._require_arm(check, index, [arm for arm, _ in measured])
             origin = self._matrix.source.at("checks", index)
-            for arm in self._every_arm():
-                for workload in self._peaks(arm) if matches(check.where, arm) else ():
+            for arm, timed in measured:
+                for workload in _peaks(timed) if matches(check.where, arm) else ():
                     yield self._single(Kind.MEMORY, arm, workload, MemoryCheck(check.max_rss_mib), origin)
 
-    def _peaks(self, arm: PlannedArm) -> list[ProfileWorkload | None]:
-        """What an arm has a peak of: the process of its plain workloads, and that of each profile."""
-        timed = self._timed_on(arm)
-        profiles = dict.fromkeys(load.profile for load in timed if isinstance(load, ProfileWorkload))
-        plain = [None] if not profiles or any(isinstance(load, Workload) for load in timed) else []
-        return [*plain, *(ProfileWorkload(profile, Metric.PEAK) for profile in profiles)]
+    def _measured(self) -> list[tuple[PlannedArm, list[Timed]]]:
+        """The matrix's arms, then those that contrasts made, each with what is timed of it."""
+        own = {arm_key(arm) for arm in self._arms} if self._made else set()
+        made = [(arm, list(timed)) for key, (arm, timed) in self._made.items() if key not in own]
+        return [*((arm, self._timed_on(arm)) for arm in self._arms), *made]
 
     def _single(self, kind: Kind, arm: PlannedArm, workload: Timed | None, check: Check, origin: str) -> PlannedCase:
         reason = self._workshop.beyond(arm, workload)
         case = Case(kind, (arm.arm,), workload, arm.node_class, check)
         return PlannedCase(case, origin, Status.UNSUPPORTED if reason else None, reason)
 
-    def _paired(
-        self, kind: Kind, pair: Pair, workload: Timed | OutputProfile, check: Check, origin: str
-    ) -> PlannedCase:
-        return self._case_of_arms(kind, (pair.baseline, pair.candidate), workload, check, origin, note=pair.note)
-
     def _case_of_arms(
-        self,
-        kind: Kind,
-        arms: Sequence[PlannedArm],
-        workload: Timed | OutputProfile,
-        check: Check,
-        origin: str,
-        *,
-        note: str,
+        self, kind: Kind, compared: _ArmSet, workload: Timed | OutputProfile, check: Check, origin: str
     ) -> PlannedCase:
+        arms = compared.arms
         found = [
             (part, self._workshop.beyond(arm, workload)) for part, arm in zip(_PARTS[len(arms)], arms, strict=True)
         ]
         reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
-        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), note)
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), compared.note)
 
     def _found(self, factor: Factor) -> list[Pair]:
         try:
@@ -258,13 +262,6 @@ class _Expansion:
         except BadInput as bad:
             self._problems.append(Problem(bad.slug, bad.where, bad.message, bad.hint))
             return []
-
-    def _every_arm(self) -> list[PlannedArm]:
-        """The matrix's arms, then those that contrasts made of them: an engine process has a peak wherever it runs."""
-        unique: dict[object, PlannedArm] = {}
-        for arm in (*self._arms, *self._made):
-            unique.setdefault(arm_key(arm), arm)
-        return list(unique.values())
 
     def _require_arm(self, check: FloorEntry | MemoryEntry, index: int, arms: Sequence[PlannedArm]) -> None:
         """A check that no arm meets would never be made, and nobody would notice."""
@@ -306,15 +303,19 @@ class _Asked:
     of_all: bool
 
 
+def _peaks(timed: Iterable[Timed]) -> list[ProfileWorkload | None]:
+    """What an arm has a peak of: the process of its plain workloads, and that of each profile."""
+    listed = list(timed)
+    profiles = dict.fromkeys(load.profile for load in listed if isinstance(load, ProfileWorkload))
+    plain = [None] if not profiles or any(isinstance(load, Workload) for load in listed) else []
+    return [*plain, *(ProfileWorkload(profile, Metric.PEAK) for profile in profiles)]
+
+
 _PARTS = {
     2: ("baseline", "candidate"),
     4: ("both old", "only the second factor new", "only the first factor new", "both new"),
 }
 """What the arms of a case are called where one of them can't do what is asked."""
-
-
-def _key(pair: Pair) -> tuple[object, ...]:
-    return arm_key(pair.baseline), arm_key(pair.candidate)
 
 
 def _floor_of(workload: Timed, checks: Iterable[FloorEntry]) -> FloorCheck:

@@ -116,6 +116,20 @@ def test_memory_limits_are_asked_about_the_made_arms_once() -> None:
     assert asked[Kind.MEMORY] == ["ik", "ik+ctk=q8_0+ctv=q8_0", "ik+ctk=q8_0+ctv=q8_0+ub=64"]
 
 
+def test_memory_of_made_arms_is_asked_where_they_are_timed() -> None:
+    """No process is started for the peak of a profile that no contrast of the arm asks for."""
+    made = matrix(
+        **IK,
+        workloads=[{"pp": 64}, {"profile": "chat"}],
+        contrasts=[SETTINGS | {"workloads": ["pp64"]}],
+        checks=[{"kind": "memory", "max_rss_mib": 5.0}],
+    )
+    memory = [
+        (case.case.arms[0].label, case.case.workload_name) for case in expand(made) if case.case.kind is Kind.MEMORY
+    ]
+    assert memory == [("ik", "peak"), ("ik", "chat.peak"), ("ik+ctk=q8_0+ctv=q8_0", "peak")]
+
+
 def test_builds_are_compared_under_equal_variables_only() -> None:
     """Arms of an environment contrast do not leak into others."""
     made = matrix(

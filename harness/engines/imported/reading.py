@@ -1,0 +1,57 @@
+"""Which format a text is in, and its rows."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import replace
+
+from harness.domain.imported import Imported, ImportProblem
+from harness.engines.imported.csv_rows import read_csv
+from harness.engines.imported.json_rows import read_json
+from harness.engines.imported.markdown import read_markdown
+from harness.engines.imported.sql_rows import read_sql
+
+_READERS = (read_json, read_sql, read_csv, read_markdown)
+"""Richest first: JSON alone has raw samples, Markdown leaves most columns out."""
+_MARKED = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def read_output(text: str, source: str) -> Imported:
+    """Find the rows of ``llama-bench`` in a text of any of its formats. Never raises, and makes up no row.
+
+    Where a text holds several formats (``-o md -oe json`` prints the same rows in two), the richest is read and the
+    others are named.
+
+    Args:
+        text: What was printed, with whatever stands around it.
+        source: Name of the file, for messages.
+    """
+    found = [reader(text, source) for reader in _READERS]
+    best = next((one for one in found if one.rows), None)
+    if best is None:
+        problems = tuple(problem for one in found for problem in one.problems)
+        form = next((one.form for one in found if one.form), "")
+        return Imported(problems=problems or (_nothing(source),), form=form)
+    others = [one.form for one in found if one.rows and one is not best]
+    if not others:
+        return best
+    lost = f"{', '.join(others)} beside {best.form}: not read, since the same rows can be printed in both"
+    return replace(best, problems=(*best.problems, ImportProblem("E-two-formats", source, lost, row_lost=False)))
+
+
+def decoded(content: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16 where it is marked (PowerShell's ``>``), else Windows' Western European."""
+    marked = next((name for mark, name in _MARKED if content.startswith(mark)), "utf-8")
+    try:
+        text = content.decode(marked)
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", errors="replace")
+    return text.replace("\r\n", "\n")
+
+
+def _nothing(source: str) -> ImportProblem:
+    return ImportProblem("E-nothing-readable", source, "no row of llama-bench in any of its formats", row_lost=False)
