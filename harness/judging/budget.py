@@ -37,7 +37,7 @@ _QUAD_PROCESSES = 4
 
 def assumed_spread(workload: str) -> Spread:
     """The spread to plan with where nothing is known. It has no degrees of freedom: the rule does not use it."""
-    return Spread(workload, ASSUMED_QUAD_SD, 0.0, "assumed, nothing is known of this node")
+    return Spread(workload, ASSUMED_QUAD_SD, 0.0, "assumed, no calibration of this node says otherwise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +180,19 @@ def _decided_at(effect: float, quad_sd: float, df: float, limits: Limits) -> tup
     shift = math.log1p(-effect)
     right = Throughput.REGRESSED if effect else Throughput.EQUIVALENT
     known = Spread("", quad_sd, df, "") if df else None
-    ends = (decide([shift + quad_sd * z for z in path[: limits.max_quads]], limits, known) for path in _paths(limits))
+    ends = (
+        decide([shift + quad_sd * z for z in path[: limits.max_quads]], limits, known)
+        for path in normal_paths(limits.max_quads)
+    )
     return tuple(sorted(decision.next_look for decision in ends if decision.throughput is right))
 
 
-def _paths(limits: Limits) -> tuple[tuple[float, ...], ...]:
-    return _normals(1 << max(limits.max_quads - 1, 1).bit_length())
+def normal_paths(length: int) -> tuple[tuple[float, ...], ...]:
+    """Paths of standard normal numbers, of this length at least; longer ones begin as shorter ones do."""
+    return _normals(1 << max(length - 1, 1).bit_length())
 
 
 @lru_cache(maxsize=16)
 def _normals(length: int) -> tuple[tuple[float, ...], ...]:
-    """Standard normal paths; longer ones begin as shorter ones do, so that limits can be compared."""
     sources = [random.Random(_SEED + path) for path in range(_PATHS)]  # noqa: S311 - no secret
     return tuple(tuple(source.gauss(0, 1) for _ in range(length)) for source in sources)

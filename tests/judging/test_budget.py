@@ -118,7 +118,7 @@ def test_without_knowledge_the_rule_gets_none() -> None:
     known = Spread("pp512", assumed.quad_sd, 8.0, "")
     assert chance(0.5, 1, assumed, GATE) <= chance(0.5, 1, known, GATE)
     assert forecast(assumed, GATE, None).minutes is None
-    assert "nothing is known" in assumed.source
+    assert assumed.source.startswith("assumed")
 
 
 def test_equal_questions_get_equal_answers() -> None:
