@@ -1,0 +1,123 @@
+"""Rare false gates: ``python benchmarks/judge_rare.py --sessions 3000000`` judges unchanged sessions by the real rule.
+
+Counts are added to ``benchmarks/data/rare.json``, under the hash of the rule's source: counts of another rule are
+dropped. A seed that was counted is not counted twice. What is found is nominal: it holds under the noise model only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from judge_cells import MAX_QUADS, machines
+from judge_noise import QUAD_STARTS, draw_quads, margin_for, quad_sd
+from judge_ours import BURN_IN_STARTS, KNOWN, UNKNOWN, judge_quads, spreads
+from scipy.special import betaincinv
+
+from harness.judging import looks, sequential
+from harness.judging.sequential import Limits
+
+FILE = Path(__file__).parent / "data" / "rare.json"
+ALPHA = 1e-5
+MACHINES = ("quad SD 1.0%", "quad SD 3.4%")
+KNOWLEDGE = {told.name: told for told in (UNKNOWN, KNOWN)}
+_CHUNK = 2000
+_CONFIDENCE = 0.95
+
+
+@dataclass(slots=True)
+class Count:
+    """Unchanged sessions of one machine, judged.
+
+    Attributes:
+        machine: Its name.
+        knowledge: What the rule was told of the scatter.
+        sessions: Cases.
+        quads: Quads that they took.
+        slower: Cases called regressed: false gates.
+        faster: Cases called improved.
+    """
+
+    machine: str
+    knowledge: str
+    sessions: int = 0
+    quads: int = 0
+    slower: int = 0
+    faster: int = 0
+
+
+def upper_bound(errors: int, cases: int) -> float:
+    """Clopper and Pearson's one-sided 95 % upper bound of an error rate, exact for any count."""
+    return float(betaincinv(errors + 1, cases - errors, _CONFIDENCE)) if errors < cases else 1.0
+
+
+def count(machine: str, knowledge: str, seed: int) -> Count:
+    """Judge one chunk of unchanged sessions."""
+    source, rng = machines()[machine], np.random.default_rng([seed, MACHINES.index(machine), len(knowledge)])
+    limits = Limits(ALPHA, margin_for(quad_sd(source, np.random.default_rng(1), 1000)), MAX_QUADS)
+    told = spreads(source, _CHUNK, KNOWLEDGE[knowledge], rng)
+    judged = judge_quads(draw_quads(source, _CHUNK, MAX_QUADS, rng), limits, told)
+    quads = int((judged.starts - BURN_IN_STARTS).sum()) // QUAD_STARTS
+    slower, faster = int((judged.words < 0).sum()), int((judged.words > 0).sum())
+    return Count(machine, knowledge, _CHUNK, quads, slower, faster)
+
+
+def rule_hash() -> str:
+    """Which rule it is: of the sources that decide."""
+    sources = [Path(str(module.__file__)).read_bytes() for module in (sequential, looks)]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:16]
+
+
+def counted() -> list[Count]:
+    """What was counted for the rule as it is."""
+    if not FILE.is_file():
+        return []
+    stored = json.loads(FILE.read_text(encoding="utf-8"))
+    return [Count(**entry) for entry in stored["counts"]] if stored["rule"] == rule_hash() else []
+
+
+def rare() -> str:
+    """The section of the page."""
+    rows = [_row(entry) for entry in counted()]
+    head = "| machine | spread | cases | quads | regressed | improved | false gates per case, 95 % upper bound |"
+    lines = [head, "|" + "---|" * (head.count("|") - 1), *rows]
+    return "### Rare false gates, alpha 1e-05\n\n" + "\n".join(lines)
+
+
+def _row(entry: Count) -> str:
+    told = entry.knowledge.removeprefix("spread ")
+    figures = f"{entry.sessions:,} | {entry.quads:,} | {entry.slower} | {entry.faster}"
+    return f"| {entry.machine} | {told} | {figures} | {upper_bound(entry.slower, entry.sessions):.1e} |"
+
+
+def _seeds(sessions: int, done: list[Count]) -> Iterator[tuple[str, str, int]]:
+    for machine in MACHINES:
+        for knowledge in KNOWLEDGE:
+            had = sum(each.sessions for each in done if (each.machine, each.knowledge) == (machine, knowledge))
+            for seed in range(had // _CHUNK, (had + sessions) // _CHUNK):
+                yield machine, knowledge, seed
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--sessions", type=int, required=True, help="cases to add for each machine and spread")
+    parser.add_argument("--jobs", type=int, default=2, help="processes to use")
+    asked = parser.parse_args()
+    sums = {(each.machine, each.knowledge): each for each in counted()}
+    with ProcessPoolExecutor(asked.jobs) as pool:
+        for part in pool.map(count, *zip(*_seeds(asked.sessions, list(sums.values())), strict=True), chunksize=10):
+            total = sums.setdefault((part.machine, part.knowledge), Count(part.machine, part.knowledge))
+            for name in ("sessions", "quads", "slower", "faster"):
+                setattr(total, name, getattr(total, name) + getattr(part, name))
+    stored = {"rule": rule_hash(), "counts": [asdict(total) for total in sums.values()]}
+    FILE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main()
