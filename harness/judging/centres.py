@@ -23,7 +23,8 @@ _DISTRUST = 2.0
 """A known spread is dropped where the quads scatter more than this many times as far."""
 
 _SMALLEST_SD = 1e-3
-"""Known spreads below are taken as this: no machine repeats itself better for long."""
+"""Smaller spreads are taken as this, known ones and the quads' own: no machine repeats itself better for long, and
+coarse times are equal by chance."""
 
 _ASSUMED_SD = 0.10
 """What a quad may scatter by on any machine worth measuring on; the noisiest seen was 0.07."""
@@ -37,7 +38,7 @@ class Centre(NamedTuple):
 
     Attributes:
         value: The log ratio.
-        standard_error: Its standard error; 0 where nothing scatters.
+        standard_error: Its standard error.
         df: Degrees of freedom of the standard error.
         n: Quads it rests on.
         robust: Whether the outermost quads were left out.
@@ -60,8 +61,6 @@ class Centre(NamedTuple):
     @property
     def p(self) -> float:
         """Two-sided p-value of no change, as if this were the only look."""
-        if not self.standard_error:
-            return 0.0 if self.value else 1.0
         return p_two_sided(self.value / self.standard_error, self.df)
 
 
@@ -100,19 +99,19 @@ class Quads:
             return Centre(self.mean, self.worst_sd / sqrt(self.n), math.inf, self.n)
         squares = df * self._known**2 + self._squares
         df += self.n - 1
-        return Centre(self.mean, sqrt(squares / df / self.n), df, self.n)
+        return Centre(self.mean, max(sqrt(squares / df), _SMALLEST_SD) / sqrt(self.n), df, self.n)
 
     def _trimmed(self) -> Centre:
         """Yuen's trimmed mean: in the scatter the outermost quads count as their neighbours, in the mean not at all."""
         ordered = sorted(self.values)
         cut = self.n // _ONE_IN
         kept = ordered[cut : self.n - cut]
-        value = sum(kept) / len(kept)
+        value = math.fsum(kept) / len(kept)  # exact, so that swapped arms give the same figures
         winsorized = [kept[0]] * cut + kept + [kept[-1]] * cut
-        middle = sum(winsorized) / self.n
-        squares = sum((each - middle) ** 2 for each in winsorized)
+        middle = math.fsum(winsorized) / self.n
+        squares = math.fsum([(each - middle) ** 2 for each in winsorized])
         df = len(kept) - 1
-        return Centre(value, sqrt(squares / (len(kept) * df)), df, self.n, robust=True)
+        return Centre(value, max(sqrt(squares / df), _SMALLEST_SD) / sqrt(len(kept)), df, self.n, robust=True)
 
     def fresh(self, since: int, centre: Centre) -> float:
         """The log ratio by the quads after the first ``since`` alone, robust where the centre is."""

@@ -13,6 +13,7 @@ from harness.domain.verdict import ArmSpeed, Effect, Estimate, Verdict
 from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
 from harness.domain.workload import is_time
 from harness.judging.record import JobRecord
+from harness.judging.voids import voided_blocks
 from harness.judging.wording import expected_text, node_text
 
 
@@ -50,6 +51,11 @@ class Evidence:
     def all_runs(self) -> tuple[ProcessRun, ...]:
         """The processes of all arms."""
         return tuple(run for runs in self.runs for run in runs)
+
+    def sound_runs(self, arm: int) -> tuple[ProcessRun, ...]:
+        """The processes of an arm that are not void."""
+        voided = voided_blocks(self.record.runs)
+        return tuple(run for run in self.runs[arm] if run.step.block not in voided)
 
     @property
     def is_pair(self) -> bool:

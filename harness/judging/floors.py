@@ -9,8 +9,11 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.verdict import Estimate
 from harness.domain.words import Status
 from harness.judging.intervals import LogMean
-from harness.judging.samples import MS_PER_S, ProcessMedian, process_medians
-from harness.judging.throughput import Rule
+from harness.judging.samples import DEFAULT_CEILING_TPS, MS_PER_S, ProcessMedian, process_medians
+from harness.judging.sequential import INTERVAL_ALPHA
+
+MIN_STARTS = 3
+"""Fewest process starts of a single arm that anything is concluded from."""
 
 _ROUNDING = 1 - 1e-12
 """A speed of exactly the floor comes back from its logarithm a few units in the last place away."""
@@ -34,27 +37,32 @@ class FloorVerdict:
 
 
 def judge_floor(
-    runs: Sequence[ProcessRun], workload: str, floor: float | None, rule: Rule, *, in_ms: bool = False
+    runs: Sequence[ProcessRun],
+    workload: str,
+    floor: float | None,
+    *,
+    in_ms: bool = False,
+    ceiling_tps: float = DEFAULT_CEILING_TPS,
 ) -> FloorVerdict:
     """Judge one arm's speed against a floor.
 
     The interval's lower bound at or above the floor passes, its upper bound under the floor fails.
 
     Args:
-        runs: Processes of the arm.
+        runs: Processes of the arm, void ones left out.
         workload: The workload's name.
         floor: Tokens per second; ``None``: the speed is shown and passes.
-        rule: The settings; its ``min_pairs`` are the fewest process starts.
         in_ms: Whether the workload is a time to the first token: then the figures are shown in ms.
+        ceiling_tps: Plausibility ceiling, tokens per second.
 
     Raises:
         Implausible: If a measurement is not a speed.
         NothingKept: If a process kept no repetition.
     """
-    medians = tuple(process_medians(runs, workload, rule.ceiling_tps).values())
-    speed = _speed(medians, rule.alpha)
+    medians = tuple(process_medians(runs, workload, ceiling_tps).values())
+    speed = _speed(medians)
     threshold = _Threshold(floor, in_ms)
-    status, why = _decide(speed, len(medians), threshold, rule.min_pairs)
+    status, why = _decide(speed, len(medians), threshold)
     return FloorVerdict(status, why, threshold.shown(speed) if speed else None, medians)
 
 
@@ -76,20 +84,20 @@ class _Threshold:
         return Estimate(value, low, high, speed.n, "ms")
 
 
-def _speed(medians: Sequence[ProcessMedian], alpha: float) -> Estimate | None:
+def _speed(medians: Sequence[ProcessMedian]) -> Estimate | None:
     if len(medians) < 2:  # noqa: PLR2004 - a spread needs two
         return None
     mean = LogMean.of([entry.log_tps for entry in medians])
-    low, high = mean.interval(alpha)
+    low, high = mean.interval(INTERVAL_ALPHA)
     return Estimate(mean.factor, low, high, mean.n, "t/s")
 
 
-def _decide(speed: Estimate | None, starts: int, threshold: _Threshold, min_starts: int) -> tuple[Status, str]:
+def _decide(speed: Estimate | None, starts: int, threshold: _Threshold) -> tuple[Status, str]:
     floor = threshold.floor
     if floor is None:
         return Status.PASS, "no floor is set"
-    if speed is None or starts < min_starts:
-        return Status.INCONCLUSIVE, f"{starts} process starts, at least {min_starts} are needed for a floor"
+    if speed is None or starts < MIN_STARTS:
+        return Status.INCONCLUSIVE, f"{starts} process starts, at least {MIN_STARTS} are needed for a floor"
     if speed.low >= floor * _ROUNDING:
         return Status.PASS, f"the interval is {'within' if threshold.in_ms else 'at or above'} the {threshold}"
     if speed.high < floor * _ROUNDING:

@@ -12,8 +12,9 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Status
 from harness.domain.workload import ProfileWorkload, Timed, Workload
 from harness.judging.evidence import Evidence
+from harness.judging.floors import MIN_STARTS
 from harness.judging.samples import Implausible, NothingKept, ProcessMedian
-from harness.judging.throughput import MIN_STARTS
+from harness.judging.stopping import is_decided
 
 _SPARES_WHOLE_ROWS = frozenset(
     {FailureKind.CRASH, FailureKind.OUT_OF_MEMORY, FailureKind.TIMEOUT, FailureKind.INTERRUPTED, FailureKind.NODE_LOST}
@@ -99,11 +100,12 @@ def tokenized_alike(evidence: Evidence) -> Verdict | None:
 
 
 def niced(evidence: Evidence) -> Verdict | None:
-    """Speed measured at another priority than normal says nothing about the engine."""
+    """Speed measured at another priority than normal says nothing: where only some was, that is void, not the rest."""
     if not evidence.times_speed:
         return None
-    values = sorted({run.conditions.niceness for run in evidence.all_runs} - {0})
-    if not values:
+    scored = [run for run in evidence.all_runs if run.step.scored]
+    values = sorted({run.conditions.niceness for run in scored} - {0})
+    if not values or any(run.conditions.niceness == 0 for run in scored):
         return None
     reason = f"not_judged: measured at niceness {', '.join(map(str, values))}, speed needs 0"
     return evidence.verdict(Status.NOT_JUDGED, reason, slug="E-niceness")
@@ -134,8 +136,18 @@ def _is_spared(evidence: Evidence, run: ProcessRun, siblings: tuple[ProcessRun, 
     if evidence.case.kind is Kind.EQUIVALENCE:
         asked = evidence.record.job.outputs
         return asked is not None and {prompt.name for prompt in asked.prompts} <= {each.prompt for each in run.outputs}
-    starts = sum(each.step.scored and _answers(evidence, each) for each in siblings)
-    return _answers(evidence, run) and starts >= MIN_STARTS
+    if not _answers(evidence, run):
+        return _was_not_asked(evidence, run)
+    return sum(each.step.scored and _answers(evidence, each) for each in siblings) >= MIN_STARTS
+
+
+def _was_not_asked(evidence: Evidence, run: ProcessRun) -> bool:
+    """Whether a process was started for other workloads alone: this one was decided before."""
+    record = evidence.record
+    if not run.step.scored or len(record.job.workloads) < 2:  # noqa: PLR2004 - this one and another
+        return False
+    before = record.runs[: record.runs.index(run)]
+    return is_decided(record.job, before, evidence.case.workload_name, evidence.policy)
 
 
 def _distrust(samples: Samples, workload: Timed, ceiling_tps: float) -> Failure | None:

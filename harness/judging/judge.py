@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.domain.case import (
@@ -22,17 +22,20 @@ from harness.domain.workload import OutputProfile
 from harness.judging import gates
 from harness.judging.attribution import Attribution, judge_attribution
 from harness.judging.attribution_words import attribution_text
+from harness.judging.contrasts import contrast_of
+from harness.judging.disturbance import disturbance_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
 from harness.judging.outputs import OutputsVerdict, judge_outputs, scope
 from harness.judging.pitfalls import judge_pitfall
-from harness.judging.quants import limits_of
+from harness.judging.quants import limits_of as output_limits_of
 from harness.judging.quarantine import quarantined
 from harness.judging.record import JobRecord
 from harness.judging.samples import arm_speed
-from harness.judging.sequential import Limits
-from harness.judging.throughput import ContrastVerdict, Rule, judge_contrast
+from harness.judging.throughput import ContrastVerdict, limits_of
+from harness.judging.trade_offs import accepted, reading
+from harness.judging.voids import voids_text
 from harness.judging.wording import estimate_text, speeds_text
 
 _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
@@ -58,8 +61,11 @@ def judge(case: Case, job: JobRecord, policy: Policy) -> Verdict:
         The verdict; judging the same record again gives an equal one.
     """
     evidence = Evidence.of(case, job, policy)
-    verdict = next((refusal for gate in _GATES if (refusal := gate(evidence))), None)
-    return _apply_policy(verdict or _judge_check(evidence), policy)
+    return _apply_policy(_refusal(evidence) or _judge_check(evidence), policy)
+
+
+def _refusal(evidence: Evidence) -> Verdict | None:
+    return next((refusal for gate in _GATES if (refusal := gate(evidence))), None)
 
 
 def _judge_check(evidence: Evidence) -> Verdict:
@@ -89,26 +95,49 @@ def _apply_policy(verdict: Verdict, policy: Policy) -> Verdict:
 
 def _floor(evidence: Evidence, check: FloorCheck) -> Verdict:
     found = judge_floor(
-        evidence.runs[0],
+        evidence.sound_runs(0),
         evidence.case.workload_name,
         check.least_tps,
-        Rule.of(evidence.policy),
         in_ms=evidence.in_ms,
+        ceiling_tps=evidence.policy.ceiling_tps,
     )
     if not all(output.finite for run in evidence.runs[0] for output in run.outputs):
         return evidence.verdict(Status.NOT_JUDGED, "not_judged: the outputs hold NaN or inf", slug="E-wrong-output")
     arms = _arms(arm_speed(evidence.case.arms[0].label, found.medians, in_ms=evidence.in_ms))
-    figure = estimate_text(found.speed, evidence.policy.alpha) if found.speed else speeds_text(arms)
+    figures = [estimate_text(found.speed) if found.speed else speeds_text(arms), found.why]
     word = "inconclusive: " if found.status is Status.INCONCLUSIVE else ""
-    return evidence.verdict(found.status, f"{word}{figure}, {found.why},", estimate=found.speed, arms=arms)
+    reason = f"{word}{', '.join([*figures, *_circumstances(evidence, found.status)])},"
+    return evidence.verdict(found.status, reason, estimate=found.speed, arms=arms)
 
 
 def _contrast(evidence: Evidence, check: ContrastCheck) -> Verdict:
     found, arms = _compare(evidence)
     status = _contrast_status(found.throughput, check.expect)
-    return evidence.verdict(
-        status, _contrast_reason(evidence, found, arms), throughput=found.throughput, estimate=found.ratio, arms=arms
+    together = _decided_together(evidence, found)
+    trade = accepted(evidence.case.workload_name, together, evidence.policy.trades) if status is Status.FAIL else None
+    if trade and check.expect is Expectation.NO_REGRESSION:
+        status = Status.PASS
+    else:
+        trade = None
+    notes = [reading(together), str(trade or "")]
+    reason = _contrast_reason(evidence, found, arms, notes)
+    return evidence.verdict(status, reason, throughput=found.throughput, estimate=found.ratio, arms=arms)
+
+
+def _decided_together(evidence: Evidence, found: ContrastVerdict) -> dict[str, ContrastVerdict]:
+    """What the workloads of the same job say, each by its own gates; alone, if this one is not different."""
+    name = evidence.case.workload_name
+    if found.throughput not in (Throughput.REGRESSED, Throughput.IMPROVED):
+        return {name: found}
+    others = (
+        Evidence.of(replace(evidence.case, workload=workload), evidence.record, evidence.policy)
+        for workload in evidence.record.job.workloads
     )
+    return {
+        other.case.workload_name: found if other.case.workload_name == name else contrast_of(other)
+        for other in others
+        if other.case.workload_name == name or not _refusal(other)
+    }
 
 
 def _contrast_status(word: Throughput, expect: Expectation) -> Status:
@@ -132,7 +161,7 @@ def _pitfall(evidence: Evidence, check: PitfallCheck) -> Verdict:
     }
     return evidence.verdict(
         status,
-        advice.get(word, "") + _contrast_reason(evidence, found, arms),
+        advice.get(word, "") + _contrast_reason(evidence, found, arms, []),
         throughput=found.throughput,
         pitfall=word,
         estimate=found.ratio,
@@ -141,8 +170,7 @@ def _pitfall(evidence: Evidence, check: PitfallCheck) -> Verdict:
 
 
 def _compare(evidence: Evidence) -> tuple[ContrastVerdict, tuple[ArmSpeed, ...]]:
-    ours, theirs = evidence.runs
-    found = judge_contrast(ours, theirs, evidence.case.workload_name, Rule.of(evidence.policy))
+    found = contrast_of(evidence)
     baseline, candidate = evidence.case.arms
     speeds = (
         arm_speed(arm.label, medians, in_ms=evidence.in_ms)
@@ -151,15 +179,28 @@ def _compare(evidence: Evidence) -> tuple[ContrastVerdict, tuple[ArmSpeed, ...]]
     return found, _arms(*speeds)
 
 
-def _contrast_reason(evidence: Evidence, found: ContrastVerdict, arms: tuple[ArmSpeed, ...]) -> str:
-    figures = [speeds_text(arms), *_figure(found.ratio, evidence.policy.alpha), found.why]
-    if found.dropped:
-        figures.append(f"blocks dropped for want of one arm: {found.dropped}")
+def _contrast_reason(
+    evidence: Evidence, found: ContrastVerdict, arms: tuple[ArmSpeed, ...], notes: Sequence[str]
+) -> str:
+    figures = [speeds_text(arms), *_figure(found.ratio), found.why]
+    if any(found.incomplete):
+        ours, theirs = found.incomplete
+        figures.append(f"processes outside whole quads: baseline {ours}, candidate {theirs}")
+    undecided = Status.INCONCLUSIVE if found.throughput is Throughput.INCONCLUSIVE else Status.PASS
+    figures += [*filter(None, notes), *_circumstances(evidence, undecided)]
     return f"{found.throughput}: {', '.join(figures)},"
 
 
-def _figure(estimate: Estimate | None, alpha: float) -> list[str]:
-    return [estimate_text(estimate, alpha)] if estimate else []
+def _circumstances(evidence: Evidence, status: Status) -> list[str]:
+    """What is void, and of the undecided what disturbed them."""
+    told = [voids_text(evidence.record.runs)]
+    if status is Status.INCONCLUSIVE:
+        told.append(disturbance_text(evidence.all_runs))
+    return [text for text in told if text]
+
+
+def _figure(estimate: Estimate | None) -> list[str]:
+    return [estimate_text(estimate)] if estimate else []
 
 
 def _arms(*speeds: ArmSpeed | None) -> tuple[ArmSpeed, ...]:
@@ -169,9 +210,10 @@ def _arms(*speeds: ArmSpeed | None) -> tuple[ArmSpeed, ...]:
 def _attribution(evidence: Evidence, check: AttributionCheck) -> Verdict:
     policy, job = evidence.policy, evidence.record.job
     name = evidence.case.workload_name
-    limits = Limits(policy.alpha, policy.margin, job.design.blocks)
+    runs = [evidence.sound_runs(arm) for arm in range(len(evidence.runs))]
+    limits = limits_of(policy, job, name)
     found = judge_attribution(
-        evidence.runs, name, check.factors, limits, spread=job.spread_of(name), ceiling_tps=policy.ceiling_tps
+        runs, name, check.factors, limits, spread=job.spread_of(name), ceiling_tps=policy.ceiling_tps
     )
     arms = _arms(
         *(
@@ -235,7 +277,7 @@ _WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
 def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdict:
     """Compare each other arm with the first, process with process in order; the worst counts."""
     baseline, *others = ([run.outputs for run in runs if run.step.outputs] for runs in evidence.runs)
-    limits = limits_of(evidence.case.arms[0].model)
+    limits = output_limits_of(evidence.case.arms[0].model)
     found = []
     for arm, candidate in enumerate(others, start=1):
         rounds = max(1, min(len(baseline), len(candidate)))
@@ -250,5 +292,5 @@ def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdi
 def _memory(evidence: Evidence, check: MemoryCheck) -> Verdict:
     found = judge_memory(evidence.all_runs, check.max_rss_mib)
     slug = "E-no-measurement" if found.status is Status.ERROR else ""
-    figure = _figure(found.peak, evidence.policy.alpha)
+    figure = _figure(found.peak)
     return evidence.verdict(found.status, f"{', '.join([*figure, found.why])},", estimate=found.peak, slug=slug)

@@ -17,8 +17,9 @@ change is further away than a disturbed process could bring it. After that quads
 per cent, by twice of what is known, or by what is seen, whichever is most, and each of them has to show the change.
 
 *Different*: at the first look at which a one-sided test at 0.10 finds something (the screen, the same for both
-directions) a case is suspected. It is regressed or improved once all quads together reach the look's share of alpha
-*and* the fresh quads since the suspicion show it without those that raised it.
+directions), or the first two quads are beyond the margin, a case is suspected. It is regressed or improved once all
+quads together reach the look's share of alpha *and* the fresh quads since the suspicion show it without those that
+raised it.
 """
 
 from __future__ import annotations
@@ -215,9 +216,14 @@ class _Walk:
         for centre in centres:
             if self._suspected_at and centre.differs(tail) and self._is_confirmed(centre):
                 return self._found(_direction(centre), self._why_different(centre, 2 * tail), centre)
-        if not self._suspected_at and any(centre.differs(_SCREEN_TAIL) for centre in centres):
+        if not self._suspected_at and self._is_suspect(centres):
             self._suspected_at = self._quads.n
         return None
+
+    def _is_suspect(self, centres: Sequence[Centre]) -> bool:
+        if any(centre.differs(_SCREEN_TAIL) for centre in centres):
+            return True
+        return self._quads.n < FEWEST and abs(self._quads.mean) > math.log1p(self._limits.margin)
 
     def _is_confirmed(self, centre: Centre) -> bool:
         """Whether the quads since the suspicion show the change without those that raised it."""

@@ -1,69 +1,37 @@
-"""Contrasts of speed: is the candidate faster, slower, equivalent, or is it not known?
+"""Contrasts of speed: the processes of two arms to a decision by the sequential rule.
 
-The rule is provisional and stands behind ``judge_contrast`` alone, so that a sequential one can take its place.
-In words:
-
-A datum is a *pair*: one process start of each arm in the same block, next to each other in time. Each process gives
-the median of its kept repetitions; a pair gives the logarithm of candidate speed over baseline speed. Two one-sided
-tests say *equivalent* when the ratio is shown to lie inside the margin on both sides: a change that is certain but too
-small to matter must not block anybody, so the reason tells of it and the verdict does not. Otherwise a two-sided t-test
-over the pairs at ``alpha`` says *regressed* or *improved*. Otherwise it is *inconclusive*. A percentage of two means is
-never judged.
+The rule itself is in `sequential`; here is what it is fed with, and what becomes of a job that ended before it decided.
+A percentage of two means is never judged.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
+from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
+from harness.domain.spread import Spread
 from harness.domain.verdict import Estimate
 from harness.domain.words import Throughput
-from harness.judging.intervals import LogMean
-from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian, process_medians
-
-MIN_STARTS = 3
-"""Fewest pairs, or process starts of a single arm, that anything is concluded from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """The settings of the decision.
-
-    Attributes:
-        alpha: Two-sided error rate of "different"; the interval holds 1 - alpha.
-        margin: Relative change that is still equivalent; the bounds of the ratio are 1 / (1 + margin) and 1 + margin,
-            so that swapping the arms cannot change the verdict's kind.
-        equivalence_alpha: Error rate of each of the two one-sided tests.
-        min_pairs: Fewest pairs that are judged.
-        ceiling_tps: Plausibility ceiling, tokens per second.
-    """
-
-    alpha: float = 0.01
-    margin: float = 0.05
-    equivalence_alpha: float = 0.05
-    min_pairs: int = MIN_STARTS
-    ceiling_tps: float = DEFAULT_CEILING_TPS
-
-    @classmethod
-    def of(cls, policy: Policy) -> Rule:
-        """The rule that a matrix's policy asks for."""
-        return cls(alpha=policy.alpha, margin=policy.margin, ceiling_tps=policy.ceiling_tps)
+from harness.judging.quads import quads_of
+from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian
+from harness.judging.sequential import Decision, Limits, decide
 
 
 @dataclass(frozen=True, slots=True)
 class ContrastVerdict:
-    """What the pairs say.
+    """What the quads say.
 
     Attributes:
         throughput: The word.
         why: The deciding figure in words.
-        ratio: Candidate speed over baseline speed with its interval; ``None`` below the fewest pairs.
-        baseline: Process medians of the baseline, all of them.
-        candidate: Process medians of the candidate, all of them.
-        dropped: Blocks that lack one arm.
+        ratio: Candidate speed over baseline speed with its interval; ``None`` without a quad.
+        baseline: Process medians of the baseline that the ratio is made of.
+        candidate: Process medians of the candidate that the ratio is made of.
+        incomplete: Processes of baseline and candidate that belong to no whole quad.
+        open: More quads could have decided it.
     """
 
     throughput: Throughput
@@ -71,49 +39,72 @@ class ContrastVerdict:
     ratio: Estimate | None
     baseline: tuple[ProcessMedian, ...]
     candidate: tuple[ProcessMedian, ...]
-    dropped: int
+    incomplete: tuple[int, int]
+    open: bool
+
+
+def limits_of(policy: Policy, job: Job, workload: str) -> Limits:
+    """How strictly a workload of a job is decided: its schedule is the most that can be had.
+
+    Args:
+        policy: The matrix's policy.
+        job: The job: its quads, or blocks where it has more than two arms, bound the looks.
+        workload: The workload's name.
+    """
+    margin = policy.margin_for(job.spread_of(workload))
+    return Limits(policy.alpha, margin, max(1, job.design.blocks // job.blocks_at_once))
 
 
 def judge_contrast(
-    baseline: Sequence[ProcessRun], candidate: Sequence[ProcessRun], workload: str, rule: Rule
+    baseline: Sequence[ProcessRun],
+    candidate: Sequence[ProcessRun],
+    workload: str,
+    limits: Limits,
+    *,
+    spread: Spread | None = None,
+    voided: Collection[int] = (),
+    ceiling_tps: float = DEFAULT_CEILING_TPS,
 ) -> ContrastVerdict:
     """Judge the speed of a candidate against its baseline.
+
+    A job can end before the rule has decided: by its budget, or because it was stopped. Then the last quad is looked at
+    as the last look, which may spend what is left of the error rates: when it ended did not depend on the speeds.
 
     Args:
         baseline: Processes of the baseline.
         candidate: Processes of the candidate, of the same job.
         workload: The workload's name.
-        rule: The settings.
+        limits: How strictly is decided.
+        spread: What is known beforehand of the quads' scatter.
+        voided: Blocks that count for nothing.
+        ceiling_tps: Plausibility ceiling, tokens per second.
 
     Raises:
         Implausible: If a measurement is not a speed.
         NothingKept: If a process kept no repetition.
     """
-    ours = process_medians(baseline, workload, rule.ceiling_tps)
-    theirs = process_medians(candidate, workload, rule.ceiling_tps)
-    pairs = [theirs[block].log_tps - ours[block].log_tps for block in ours if block in theirs]
-    word, why, ratio = _decide(pairs, rule)
-    dropped = len(ours.keys() ^ theirs.keys())
-    return ContrastVerdict(word, why, ratio, tuple(ours.values()), tuple(theirs.values()), dropped)
+    found = quads_of(baseline, candidate, workload, voided, ceiling_tps)
+    decision = decide(found.log_ratios, limits, spread)
+    final = _last_look(decision, found.log_ratios, limits, spread)
+    counted = found.quads[: final.ratio.n] if final.ratio else ()
+    return ContrastVerdict(
+        final.throughput,
+        final.why,
+        final.ratio,
+        baseline=_medians([quad.baseline for quad in counted]),
+        candidate=_medians([quad.candidate for quad in counted]),
+        incomplete=found.incomplete,
+        open=decision.open and final.throughput is Throughput.INCONCLUSIVE,
+    )
 
 
-def _decide(pairs: Sequence[float], rule: Rule) -> tuple[Throughput, str, Estimate | None]:
-    if len(pairs) < rule.min_pairs:  # an interval of two pairs spans orders of magnitude and says nothing
-        return Throughput.INCONCLUSIVE, f"{len(pairs)} pairs, at least {rule.min_pairs} are needed", None
-    mean = LogMean.of(pairs)
-    p = mean.p_two_sided()
-    low, high = mean.interval(rule.alpha)
-    ratio = Estimate(mean.factor, low, high, mean.n, "ratio", p)
-    if _inside_margin(mean, rule):
-        certain = ", though a change is certain" if p < rule.alpha else ""
-        return Throughput.EQUIVALENT, f"inside the margin of {rule.margin:.2g} on both sides{certain}", ratio
-    if p < rule.alpha:
-        word = Throughput.IMPROVED if mean.mean > 0 else Throughput.REGRESSED
-        return word, f"p = {p:.2g} is below {rule.alpha:g}", ratio
-    why = f"neither different at {rule.alpha:g} (p = {p:.2g}) nor shown to be inside the margin of {rule.margin:.2g}"
-    return Throughput.INCONCLUSIVE, why, ratio
+def _last_look(decision: Decision, log_ratios: Sequence[float], limits: Limits, spread: Spread | None) -> Decision:
+    if not decision.open or not log_ratios:
+        return decision
+    final = decide(log_ratios, replace(limits, max_quads=len(log_ratios)), spread)
+    ended = f"{final.why}; ended before the {limits.max_quads} quads of its schedule"
+    return replace(final, why=ended)
 
 
-def _inside_margin(mean: LogMean, rule: Rule) -> bool:
-    bound = math.log1p(rule.margin)
-    return max(mean.p_above(-bound), mean.p_below(bound)) < rule.equivalence_alpha
+def _medians(pairs: Sequence[tuple[ProcessMedian, ProcessMedian]]) -> tuple[ProcessMedian, ...]:
+    return tuple(median for pair in pairs for median in pair)

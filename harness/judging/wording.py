@@ -17,7 +17,9 @@ from harness.domain.case import (
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate
+from harness.judging.sequential import INTERVAL_ALPHA
 
+_LEVEL = f"{100 * (1 - INTERVAL_ALPHA):g} %"
 _WHOLE_FROM = 999.95
 _ONE_DIGIT_FROM = 99.995
 
@@ -42,17 +44,17 @@ def speeds_text(arms: Sequence[ArmSpeed], between: str = " -> ") -> str:
     return f"{between.join(map(arm_text, arms))} {unit}" if arms else "no speed"
 
 
-def estimate_text(estimate: Estimate, alpha: float) -> str:
+def estimate_text(estimate: Estimate) -> str:
     """A figure with its interval and what it rests on."""
     if estimate.unit == "ratio":
         return (
             f"ratio {estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}] "
-            f"({_level(alpha)} interval, n = {estimate.n} pairs)"
+            f"({_LEVEL} interval, n = {estimate.n} {'quad' if estimate.n == 1 else 'quads'})"
         )
     if estimate.unit == "MiB":
         return f"peak {estimate.value:.1f} MiB (n = {estimate.n} processes, lowest {estimate.low:.1f})"
     figures = f"{speed_text(estimate.value)} {estimate.unit} [{speed_text(estimate.low)}, {speed_text(estimate.high)}]"
-    return f"{figures} ({_level(alpha)} interval, n = {estimate.n} processes)"
+    return f"{figures} ({_LEVEL} interval, n = {estimate.n} processes)"
 
 
 def node_text(node: NodeFacts | None) -> str:
@@ -71,10 +73,10 @@ def expected_text(check: Check, policy: Policy) -> str:
         case FloorCheck():
             return _floor_text(check)
         case ContrastCheck(expect=expect):
-            return _EXPECTED[expect] + f" (alpha {policy.alpha:g}, margin {policy.margin:g})"
+            return _EXPECTED[expect] + f" (alpha {policy.alpha:g}, {_margin_text(policy)})"
         case AttributionCheck(factors=(first, _), expect=expect):
             wanted = _EXPECTED_OF_FACTOR[expect].format(first)
-            return f"{wanted} (alpha {policy.alpha:g} for three tests together, margin {policy.margin:g})"
+            return f"{wanted} (alpha {policy.alpha:g} for three tests together, {_margin_text(policy)})"
         case PitfallCheck(source=source):
             return f"slower, as reported in {source or 'an unnamed source'} (alpha {policy.alpha:g})"
         case OutputCheck():
@@ -104,5 +106,5 @@ _EXPECTED_OF_FACTOR = {
 }
 
 
-def _level(alpha: float) -> str:
-    return f"{100 * (1 - alpha):g} %"
+def _margin_text(policy: Policy) -> str:
+    return "margin by the known spread" if policy.auto_margin else f"margin {policy.margin:g}"

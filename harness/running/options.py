@@ -10,10 +10,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from harness.domain.errors import BadInput
-from harness.domain.stopping import RunWholeSchedule
+from harness.domain.policy import Policy
 from harness.execution.executors import MakeExecutor, executor_factory
 from harness.execution.inspecting import known_options
 from harness.execution.node import probe_node
+from harness.judging.stopping import SequentialStopping
 from harness.planning.arms import builds_of
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
@@ -60,13 +61,16 @@ class RunOptions:
         """
         return known_spreads(elsewhere=bool(self.ray_address))
 
-    def executor_factory(self) -> MakeExecutor:
+    def executor_factory(self, policy: Policy) -> MakeExecutor:
         """How to make the executor, once a job needs it.
+
+        Args:
+            policy: How strictly is judged, by which jobs end once they are decided.
 
         Raises:
             BadInput: If its name or address is wrong.
         """
-        return executor_factory(self.executor, RunWholeSchedule(), self.ray_address)
+        return executor_factory(self.executor, SequentialStopping(policy), self.ray_address)
 
 
 def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool = False) -> Plan:

@@ -31,7 +31,7 @@ class MatrixSession:
         self.worker = worker
         self.plan: Plan = options.plan()
         self.known = options.known_spreads()
-        self._make_executor = options.executor_factory()
+        self._make_executor = options.executor_factory(self.plan.policy.judging)
         self._run: MatrixRun | None = None
         self._shared: Executor | None = None
         self._claim: FileLock | None = None

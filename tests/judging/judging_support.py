@@ -115,7 +115,7 @@ def record(
     outputs: OutputProfile | None = None,
     failure: Failure | None = None,
 ) -> JobRecord:
-    job = Job(arms, (PP,), outputs, ANY, Design(), cases=())
+    job = Job(arms, (PP,), outputs, ANY, Design(blocks=8), cases=())
     return JobRecord(job, tuple(runs), failure, NODE)
 
 

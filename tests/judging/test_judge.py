@@ -31,17 +31,17 @@ from harness.judging.judge import judge
 from harness.judging.record import JobRecord
 
 POLICY = Policy()
-SLOWER = arms_runs([100, 101, 99, 100], [80, 81, 79, 80])
-FASTER = arms_runs([80, 81, 79, 80], [100, 101, 99, 100])
-EQUAL = arms_runs([100, 101, 99, 100], [100.1, 100.9, 99.2, 99.9])
-NOISY = arms_runs([100, 80, 120, 95], [90, 110, 70, 100])
+SLOWER = arms_runs([100, 101, 99, 100] * 2, [80, 80.8, 79.2, 80] * 2)
+FASTER = arms_runs([80, 80.8, 79.2, 80] * 2, [100, 101, 99, 100] * 2)
+EQUAL = arms_runs([100, 101, 99, 100] * 2, [100.1, 100.9, 99.2, 99.9, 100, 101, 99, 100.2])
+NOISY = arms_runs([100, 80, 120, 95] * 2, [90, 110, 70, 100, 95, 80, 99, 130])
 FLIPPED = (*GOOD_TOKENS[:17], 999, *GOOD_TOKENS[18:])
 CRASH = Failure(FailureKind.CRASH, "signal 11", "E-crash", "last words")
 TIMEOUT = Failure(FailureKind.TIMEOUT, "after 600 s", "E-timeout")
 
 
 def failing(arm: int, kind: FailureKind) -> JobRecord:
-    return record((*SLOWER[:7], run(arm, 3, None, failure=Failure(kind, "it broke", f"E-{kind}"))))
+    return record((*SLOWER[:15], run(arm, 7, None, failure=Failure(kind, "it broke", f"E-{kind}"))))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_expectations(runs: tuple[object, ...], expect: Expectation, status: Sta
 
 def test_the_reason_tells_speeds_ratio_interval_n_and_node() -> None:
     verdict = judge(contrast(), record(SLOWER), POLICY)
-    assert verdict.reason.startswith("regressed: 100.0 -> 80.00 t/s, ratio 0.800 [")
-    assert "99 % interval, n = 4 pairs" in verdict.reason
+    assert verdict.reason.startswith("regressed: 100.2 -> 80.13 t/s, ratio 0.800 [")
+    assert "99 % interval, n = 3 quads" in verdict.reason
     assert verdict.reason.endswith("on Test CPU 9000 (8 cores) @any")
-    assert verdict.seconds == pytest.approx(8 * 2.5)
+    assert verdict.seconds == pytest.approx(16 * 2.5)
     assert verdict.synthetic
-    assert [arm.processes for arm in verdict.arms] == [4, 4]
+    assert [arm.processes for arm in verdict.arms] == [6, 6]
 
 
 @pytest.mark.parametrize("case", [contrast(), floor(50), pitfall(), equivalence(), memory(1000)])
@@ -105,7 +105,7 @@ def test_a_crash_after_whole_rows_spares_the_cases_that_have_them() -> None:
 
 
 def test_a_crash_that_left_too_few_rows_fails() -> None:
-    runs = (*SLOWER[:4], replace(SLOWER[4], failure=CRASH))
+    runs = (*SLOWER[:8], replace(SLOWER[8], failure=CRASH))
     assert judge(contrast(), record(runs), POLICY).status is Status.FAIL
 
 
@@ -127,13 +127,13 @@ def test_job_failures_are_errors() -> None:
 
 
 def test_no_measurement_is_an_error() -> None:
-    assert judge(contrast(), record(SLOWER[:4]), POLICY).slug == "E-no-measurement"
-    assert judge(contrast(), record(SLOWER[4:]), POLICY).slug == "E-no-baseline"
+    assert judge(contrast(), record(SLOWER[:8]), POLICY).slug == "E-no-measurement"
+    assert judge(contrast(), record(SLOWER[8:]), POLICY).slug == "E-no-baseline"
     assert judge(equivalence(), record(SLOWER), POLICY).status is Status.ERROR
 
 
 def test_implausible_speed_fails_the_candidate() -> None:
-    runs = (*SLOWER[:7], run(1, 3, 5e6))
+    runs = (*SLOWER[:15], run(1, 7, 5e6))
     assert judge(contrast(), record(runs), POLICY).slug == "E-implausible"
 
 
@@ -156,12 +156,12 @@ def test_equal_content_is_what_a_calibration_measures() -> None:
 
 
 def test_content_that_changed_under_the_run_is_an_error() -> None:
-    runs = (*SLOWER[:7], replace(SLOWER[7], content_key="other"))
+    runs = (*SLOWER[:15], replace(SLOWER[15], content_key="other"))
     assert judge(contrast(), record(runs), POLICY).slug == "E-content-changed"
 
 
 def test_speed_at_another_niceness_is_not_judged() -> None:
-    runs = (*SLOWER[:7], run(1, 3, 80, niceness=15))
+    runs = [replace(each, conditions=replace(each.conditions, niceness=15)) for each in SLOWER]
     verdict = judge(contrast(), record(runs), POLICY)
     assert (verdict.status, verdict.throughput) == (Status.NOT_JUDGED, None)
     assert verdict.reason.startswith("not_judged: measured at niceness 15")
@@ -216,9 +216,18 @@ def test_a_policy_can_turn_inconclusive_into_an_error() -> None:
     assert (verdict.status, verdict.slug) == (Status.ERROR, "E-inconclusive")
 
 
-def test_dropped_blocks_are_told() -> None:
-    verdict = judge(contrast(), record(SLOWER[:7]), POLICY)
-    assert "blocks dropped for want of one arm: 1" in verdict.reason
+def test_processes_outside_whole_quads_are_told_and_not_averaged_in() -> None:
+    verdict = judge(contrast(), record(SLOWER[:15]), POLICY)
+    assert "processes outside whole quads: baseline 2, candidate 1" in verdict.reason
+    assert [arm.processes for arm in verdict.arms] == [6, 6]
+
+
+def test_void_quads_are_told_and_not_averaged_in() -> None:
+    """A neighbour at another niceness: the quad is void on both arms, the others count."""
+    niced = replace(SLOWER[15].conditions, niceness=15)
+    verdict = judge(contrast(), record((*SLOWER[:15], replace(SLOWER[15], conditions=niced))), POLICY)
+    assert "1 quad void on all arms: niceness 15 (processes that gave cause: baseline 0, candidate 1)" in verdict.reason
+    assert [arm.processes for arm in verdict.arms] == [6, 6]
 
 
 def test_single_arm_of_a_pair_job_is_found_by_identity() -> None:

@@ -49,7 +49,7 @@ from harness.reporting.replay import read_journal
 
 CASES = (contrast(), equivalence(), pitfall(), floor(50), floor(None), memory(100))
 JOB = Job((BASELINE, CANDIDATE), (PP,), PROFILE, ANY, Design(), tuple(case.id for case in CASES[:2]))
-RUNS = arms_runs([100, 101, 99], [80, 81, 79])
+RUNS = arms_runs([100, 101, 99, 100], [40, 41, 39, 40])
 DECIDED = Verdict(pitfall().id, Status.UNSUPPORTED, "unsupported: no rtr in this build", slug="E-unsupported")
 LOST = Failure(FailureKind.NODE_LOST, "heartbeat lost", "E-node-lost")
 

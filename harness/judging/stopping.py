@@ -1,0 +1,100 @@
+"""When a job may end: the sequential rule, as execution asks it between quads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.domain.job import Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.policy import Policy
+from harness.domain.words import Kind
+from harness.judging.attribution import judge_attribution
+from harness.judging.floors import MIN_STARTS
+from harness.judging.intervals import LogMean
+from harness.judging.quads import quads_of
+from harness.judging.samples import Implausible, NothingKept, process_medians
+from harness.judging.sequential import INTERVAL_ALPHA, decide
+from harness.judging.throughput import limits_of
+from harness.judging.voids import voided_blocks
+
+_ONE, _PAIR = 1, 2
+
+_ENOUGH_ALONE = 0.05
+"""A single arm's speed is known well enough when its interval is this near on either side: floors are coarse."""
+
+_MOST_ALONE = 8
+"""Scored starts after which a single arm's interval is what it is; a contrast's blocks are no measure for it."""
+
+_ARM_PART = 2
+_BETWEEN_ARMS = ".."
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialStopping:
+    """Ends the measurement of a workload once it is decided, and a job once all its workloads are.
+
+    Attributes:
+        policy: How strictly is judged.
+    """
+
+    policy: Policy
+
+    def undecided(self, job: Job, runs: Sequence[ProcessRun]) -> tuple[str, ...]:
+        """Names of the workloads that need more.
+
+        Args:
+            job: The job.
+            runs: Its processes so far.
+        """
+        names = [workload.name for workload in job.workloads]
+        return tuple(name for name in names if not is_decided(job, runs, name, self.policy))
+
+
+def is_decided(job: Job, runs: Sequence[ProcessRun], workload: str, policy: Policy) -> bool:
+    """Whether more processes can change nothing for a workload, or are not worth their time.
+
+    What is no measurement (an implausible time, no repetition kept) is decided too: its cases fail whatever comes.
+
+    Args:
+        job: The job.
+        runs: Its processes so far.
+        workload: The workload's name.
+        policy: How strictly is judged.
+    """
+    voided = voided_blocks(runs)
+    sound = [run for run in runs if run.step.block not in voided]
+    arms = [[run for run in sound if run.step.arm == arm] for arm in range(len(job.arms))]
+    try:
+        if len(arms) == _ONE:
+            return _is_known_alone(arms[0], workload, policy)
+        if len(arms) == _PAIR:
+            return _is_contrast_decided(job, arms, workload, policy)
+        limits = limits_of(policy, job, workload)
+        found = judge_attribution(
+            arms, workload, ("", ""), limits, spread=job.spread_of(workload), ceiling_tps=policy.ceiling_tps
+        )
+    except (Implausible, NothingKept):
+        return True
+    return not found.open
+
+
+def _is_known_alone(runs: Sequence[ProcessRun], workload: str, policy: Policy) -> bool:
+    medians = process_medians(runs, workload, policy.ceiling_tps)
+    if len(medians) < MIN_STARTS:
+        return False
+    low, high = LogMean.of([median.log_tps for median in medians.values()]).interval(INTERVAL_ALPHA)
+    return len(medians) >= _MOST_ALONE or high <= low * (1 + _ENOUGH_ALONE) ** 2
+
+
+def _is_contrast_decided(job: Job, arms: Sequence[Sequence[ProcessRun]], workload: str, policy: Policy) -> bool:
+    found = quads_of(arms[0], arms[1], workload, ceiling_tps=policy.ceiling_tps)
+    if _has_single_arms(job) and len(found.quads) * 2 < MIN_STARTS:
+        return False
+    return not decide(found.log_ratios, limits_of(policy, job, workload), job.spread_of(workload)).open
+
+
+def _has_single_arms(job: Job) -> bool:
+    """Whether cases of single arms ride in a job of two: they need starts enough of their own."""
+    parts = [case.split("/") for case in job.cases]
+    return any(part[0] == Kind.THROUGHPUT and _BETWEEN_ARMS not in part[_ARM_PART] for part in parts)
