@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness import __version__
+from harness.cli.compare import compare
 from harness.cli.junit import junit
 from harness.cli.models import models
 from harness.cli.plan import plan
@@ -30,7 +31,7 @@ def cli() -> None:
     """
 
 
-for _command in (plan, run, report, models, junit):
+for _command in (plan, compare, run, report, models, junit):
     cli.add_command(_command)
 
 

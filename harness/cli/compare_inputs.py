@@ -1,0 +1,211 @@
+"""What ``compare`` is given: files, folders, journals, standard input, or one side split by a column."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.domain.build import Fork, Tool
+from harness.domain.errors import BadInput
+from harness.domain.imported import Imported, ImportedRow, ImportProblem
+from harness.domain.suggest import did_you_mean
+from harness.engines.flags import specs
+from harness.engines.imported.reading import decoded, read_output
+from harness.judging.comparing import Side
+from harness.judging.comparing_cells import BUILD, FACTORS, MACHINE, MODEL
+from harness.reporting.journal import JOURNAL_NAME
+from harness.reporting.journal_rows import journal_rows
+from harness.reporting.replay import read_journal
+
+STDIN = "-"
+_LARGEST_BYTES = 64 * 2**20
+"""Larger files are no output of a benchmark: models lie about in such folders."""
+_JOURNAL_LINE = re.compile(rb'\s*\{[^\n]*"event"')
+_COLUMNS: dict[str, tuple[str, Callable[[ImportedRow], str]]] = {
+    "build": (BUILD, lambda row: " ".join(filter(None, [row.build.fork or "", row.build.commit]))),
+    "fork": (BUILD, lambda row: row.build.fork or ""),
+    "commit": (BUILD, lambda row: row.build.commit),
+    "backends": (BUILD, lambda row: row.build.backends),
+    "model": (MODEL, lambda row: row.model.quant),
+    "file": (MODEL, lambda row: row.model.file),
+    "cpu": (MACHINE, lambda row: dict(row.machine).get("cpu", "")),
+    "gpu": (MACHINE, lambda row: dict(row.machine).get("gpu", "")),
+}
+"""Columns beside the settings: what differs by them, and their value in a row."""
+
+
+_NO_SETTINGS = _COLUMNS.keys() | set(FACTORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One side as read.
+
+    Attributes:
+        side: Its rows and problems.
+        digests: Hashes of its files, in order: equal ones are the same measurement.
+        files: Number of files read.
+    """
+
+    side: Side
+    digests: tuple[str, ...]
+    files: int
+
+
+def read_input(path: str) -> Input:
+    """Read one side.
+
+    Args:
+        path: A file, a folder whose files are blocks in natural order, the folder of a journal, or ``-``.
+
+    Raises:
+        BadInput: ``E-no-input`` where there is nothing to read, ``E-nothing-readable`` where no row can be used.
+    """
+    if path == STDIN:
+        return _checked(path, [(f"{path} (standard input)", sys.stdin.buffer.read())], ())
+    place = Path(path)
+    if place.is_dir() and (place / JOURNAL_NAME).is_file():
+        place /= JOURNAL_NAME
+    files = sorted(_files_of(place), key=_natural) if place.is_dir() else [place]
+    contents: list[tuple[str, bytes]] = []
+    problems: list[ImportProblem] = []
+    for file in files:
+        read = _content(file)
+        if isinstance(read, ImportProblem):
+            problems.append(read)
+        else:
+            contents.append((f"{file}", read))
+    if not place.is_dir() and problems:
+        raise BadInput(
+            problems[0].slug, problems[0].lost, where=path, hint="give a file, a folder, or - for standard input"
+        )
+    return _checked(path, contents, problems)
+
+
+def split_input(given: Input, column: str, values: Sequence[str], path: str) -> tuple[Side, Side, str]:
+    """Split one side in two by what its rows say.
+
+    Args:
+        given: The side.
+        column: A setting by the name of its flag or field, or ``build``, ``fork``, ``commit``, ``model``, ``file``.
+        values: Baseline's and candidate's; empty: the two that there are, in order of appearance.
+        path: Where the side is from, for messages.
+
+    Returns:
+        Baseline, candidate, and the factor that they differ in.
+
+    Raises:
+        BadInput: ``E-unknown-column``, ``E-split-values``.
+    """
+    name = _canonical_column(column)
+    factor, value_of = _COLUMNS.get(name, (name, lambda row: dict(row.settings).get(name, "")))
+    rows = given.side.rows
+    found = list(dict.fromkeys(value for row in rows if (value := value_of(row))))
+    if not found:
+        known = {setting for row in rows for setting, _ in row.settings} | _COLUMNS.keys() | _field_names().keys()
+        raise BadInput("E-unknown-column", f"no row says '{column}'", hint=did_you_mean(column, known), where=path)
+    wanted = list(values) or found
+    if len(wanted) != 2 or not set(wanted) <= set(found):  # noqa: PLR2004 - a contrast has two sides
+        message = f"'{column}' must take two values, the rows have {', '.join(found)}"
+        raise BadInput("E-split-values", message, hint=f"say which: --split {column}=BASELINE:CANDIDATE", where=path)
+    silent = [
+        ImportProblem(
+            "E-split-value-missing", row.where, f"{row.workload}: the row does not say {column}", row.workload
+        )
+        for row in rows
+        if not value_of(row)
+    ]
+    first, second = (tuple(row for row in rows if value_of(row) == value) for value in wanted)
+    return Side(first, (*given.side.problems, *silent)), Side(second), factor
+
+
+def checked_factor(factor: str, sides: Iterable[Side]) -> str:
+    """What a declared factor is in the rows' own words.
+
+    Raises:
+        BadInput: ``E-unknown-factor``.
+    """
+    name = _canonical_column(factor)
+    said = {setting for side in sides for row in side.rows for setting, _ in row.settings}
+    if name not in said | _NO_SETTINGS:
+        hint = did_you_mean(factor, said | _NO_SETTINGS | _field_names().keys())
+        raise BadInput("E-unknown-factor", f"no row says '{factor}'", hint=hint, where="--factor")
+    return _COLUMNS[name][0] if name in _COLUMNS else name
+
+
+def require_contrast(baseline: Input, candidate: Input) -> None:
+    """Refuse two sides that are the same bytes.
+
+    Raises:
+        BadInput: ``E-no-contrast``.
+    """
+    if baseline.digests == candidate.digests:
+        message = "both sides are the same bytes: no contrast"
+        raise BadInput("E-no-contrast", message, hint="give two measurements; a copy of a file is the same one")
+
+
+def _canonical_column(column: str) -> str:
+    """A flag for the name of its field in JSON; other names as they are."""
+    return _field_names().get(column, column)
+
+
+def _field_names() -> dict[str, str]:
+    tables = [specs(fork, Tool.LLAMA_BENCH) for fork in Fork]
+    return {echo.field: name for table in tables for name, spec in table.items() for echo in spec.echoes}
+
+
+def _files_of(folder: Path) -> Iterable[Path]:
+    return (entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """``run_10`` after ``run_9``."""
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _content(file: Path) -> bytes | ImportProblem:
+    try:
+        if file.stat().st_size > _LARGEST_BYTES:
+            lost = f"larger than {_LARGEST_BYTES // 2**20} MiB: no output of a benchmark"
+            return ImportProblem("E-too-large", f"{file}", lost, row_lost=False)
+        return file.read_bytes()
+    except OSError as error:
+        return ImportProblem("E-no-input", f"{file}", f"cannot be read: {error.strerror}", row_lost=False)
+
+
+def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequence[ImportProblem]) -> Input:
+    """The side made of the files' contents; a copy of an earlier file is no further process."""
+    digests: dict[str, str] = {}
+    rows: list[ImportedRow] = []
+    told = list(problems)
+    for name, content in contents:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest in digests:
+            lost = f"the same bytes as {digests[digest]}: a copy is no further process"
+            told.append(ImportProblem("E-same-file", name, lost, row_lost=False))
+            continue
+        digests[digest] = name
+        read = _read(name, content)
+        rows += read.rows
+        told += read.problems
+    if not rows:
+        found = "; ".join(dict.fromkeys(f"{problem}" for problem in told)) or "there is no file in it"
+        hint = "give what llama-bench printed as JSON, JSONL, CSV, SQL or Markdown, or a journal"
+        raise BadInput("E-nothing-readable", f"no row can be used: {found}", hint=hint, where=path)
+    return Input(Side(tuple(rows), tuple(told)), tuple(digests), len(contents))
+
+
+def _read(name: str, content: bytes) -> Imported:
+    if not _JOURNAL_LINE.match(content) or b'"schema"' not in content.split(b"\n", 1)[0]:
+        return read_output(decoded(content), name)
+    found = journal_rows(read_journal(Path(name)), name)
+    if found.rows or found.problems:
+        return found
+    return replace(
+        found, problems=(ImportProblem("E-nothing-readable", name, "no speed was measured in this journal"),)
+    )

@@ -1,0 +1,313 @@
+"""Which rows of two sides are the same question, and in what they differ beside it.
+
+Rows that are alike in everything they say are processes of one *cell*. A cell of the baseline meets a cell of the
+candidate where the workload and the model are the same and the *axes* agree: an axis is what both sides say in every
+cell and what takes several values inside a side (``-fa 0,1``), for there the file itself tells its rows apart by it.
+What is constant inside each side and differs between them is a difference: the contrast, or what confounds it. What
+only one side says cannot be compared; where such a column takes several values, each of its cells meets the other
+side's. No list of columns is kept anywhere: whatever a row says counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from harness.domain.imported import ImportedBuild, ImportedModel, ImportedRow
+
+_SAME_PARAMETERS = 0.01
+_GIB = 2**30
+_ROUNDED = 0.006
+"""Tables print sizes with two decimals."""
+_SHORTEST_COMMIT = 6
+
+BUILD, MODEL, MACHINE = "build", "model", "machine"
+FACTORS = (BUILD, MODEL, MACHINE)
+"""What rows can differ in beside their settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Rows that are alike in all they say, but for when they were measured.
+
+    Attributes:
+        rows: Its processes, in order.
+        axes: The settings and other columns by which its file tells it from its neighbours, to be shown.
+    """
+
+    rows: tuple[ImportedRow, ...]
+    axes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def first(self) -> ImportedRow:
+        """Any of the rows, for what they have in common."""
+        return self.rows[0]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What cells are told apart by: settings, quantization and fork; unknown ones are left out."""
+        fork = self.first.build.fork
+        found = {**dict(self.first.settings), MODEL: self.first.model.quant, BUILD: fork.value if fork else ""}
+        return {name: value for name, value in found.items() if value}
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What tells cells apart only where the columns do not: they change with every build and file."""
+        found = {
+            "commit": self.first.build.commit,
+            "build number": str(self.first.build.number or ""),
+            "backends": self.first.build.backends,
+            "file": self.first.model.file,
+            **dict(self.first.machine),
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A cell that meets no other.
+
+    Attributes:
+        cell: The cell.
+        is_baseline: Whose it is.
+        why: Why nothing of the other side can be compared with it.
+    """
+
+    cell: Cell
+    is_baseline: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that both sides say, and not alike.
+
+    Attributes:
+        factor: ``build``, ``model``, ``machine`` or the name of a setting.
+        text: In words, baseline first.
+    """
+
+    factor: str
+    text: str
+
+
+Meeting = tuple[Cell, Cell]
+
+
+def aligned(baseline: Sequence[ImportedRow], candidate: Sequence[ImportedRow]) -> tuple[list[Meeting], list[Alone]]:
+    """Find the cells that can be compared.
+
+    Args:
+        baseline: Rows of one side.
+        candidate: Rows of the other.
+
+    Returns:
+        Pairs of cells, and the cells that have no partner, in the order of the rows.
+    """
+    ours, theirs = _cells(baseline), _cells(candidate)
+    by_case = all(cell.first.case for cell in (*ours, *theirs))
+    meetings: list[Meeting] = []
+    alone: list[Alone] = []
+    for load in dict.fromkeys(cell.first.workload for cell in (*ours, *theirs)):
+        here, there = ([cell for cell in side if cell.first.workload == load] for side in (ours, theirs))
+        if not here or not there:
+            alone += _no_workload(here, there, ours, theirs)
+            continue
+        for mine, other in _by_case(here, there) if by_case else _by_model(here, there):
+            met, lonely = _matched(mine, other) if mine and other else ([], _no_model(mine, other, here, there))
+            meetings += met
+            alone += lonely
+    return meetings, alone
+
+
+def differences(baseline: Cell, candidate: Cell) -> tuple[Difference, ...]:
+    """Everything that both cells say and not alike."""
+    ours, theirs = baseline.first, candidate.first
+    return (
+        *_build_difference(ours.build, theirs.build),
+        *_model_difference(ours.model, theirs.model),
+        *_listed(MACHINE, dict(ours.machine), dict(theirs.machine)),
+        *_listed("", dict(ours.settings), dict(theirs.settings)),
+    )
+
+
+def stated_once(baseline: Cell, candidate: Cell) -> tuple[str, ...]:
+    """Names of the settings that only one of the cells says anything about."""
+    return tuple(sorted(dict(baseline.first.settings).keys() ^ dict(candidate.first.settings).keys()))
+
+
+def build_word(build: ImportedBuild) -> str:
+    """A build in a few words."""
+    number = f"({build.number})" if build.number else ""
+    parts = [build.fork or "", build.commit or build.content[:12], number, build.backends]
+    return " ".join(part for part in parts if part) or "a build"
+
+
+def model_word(model: ImportedModel) -> str:
+    """A model in a few words."""
+    size = f"{model.n_params / 1e9:.2f} B" if model.n_params else ""
+    parts = [model.architecture, size, model.quant]
+    return " ".join(part for part in parts if part) or model.file or "a model"
+
+
+# ---- cells -----------------------------------------------------------------------------------------------------------
+
+
+def _cells(rows: Iterable[ImportedRow]) -> list[Cell]:
+    groups: dict[object, list[ImportedRow]] = {}
+    for row in rows:
+        key = (row.workload, row.settings, row.build, row.model, row.machine, row.case)
+        groups.setdefault(key, []).append(row)
+    return [Cell(tuple(group)) for group in groups.values()]
+
+
+def _by_case(ours: list[Cell], theirs: list[Cell]) -> list[tuple[list[Cell], list[Cell]]]:
+    groups: dict[str, tuple[list[Cell], list[Cell]]] = {}
+    for side, cells in enumerate((ours, theirs)):
+        for cell in cells:
+            groups.setdefault(cell.first.case, ([], []))[side].append(cell)
+    return list(groups.values())
+
+
+def _by_model(ours: list[Cell], theirs: list[Cell]) -> list[tuple[list[Cell], list[Cell]]]:
+    """Cells of the same model, whatever its quantization and file."""
+    groups: dict[ImportedModel, tuple[list[Cell], list[Cell]]] = {}
+    for side, cells in enumerate((ours, theirs)):
+        for cell in cells:
+            model = cell.first.model
+            known = next((other for other in groups if _same_model(model, other)), model)
+            groups.setdefault(known, ([], []))[side].append(cell)
+    return list(groups.values())
+
+
+def _same_model(ours: ImportedModel, theirs: ImportedModel) -> bool:
+    if ours.architecture and theirs.architecture and ours.architecture != theirs.architecture:
+        return False
+    most = max(ours.n_params, theirs.n_params)
+    return not ours.n_params or not theirs.n_params or abs(ours.n_params - theirs.n_params) <= _SAME_PARAMETERS * most
+
+
+# ---- who meets whom --------------------------------------------------------------------------------------------------
+
+
+def _matched(ours: list[Cell], theirs: list[Cell]) -> tuple[list[Meeting], list[Alone]]:
+    axes = _axes(ours, theirs)
+    groups: dict[tuple[str, ...], tuple[list[Cell], list[Cell]]] = {}
+    for side, cells in enumerate((ours, theirs)):
+        for cell in cells:
+            groups.setdefault(_key(cell, axes), ([], []))[side].append(cell)
+    meetings: list[Meeting] = []
+    alone: list[Alone] = []
+    for key, (here, there) in groups.items():
+        shown = tuple(zip(axes, key, strict=True))
+        meetings += product(_with_axes(here, shown), _with_axes(there, shown))
+        if not here or not there:
+            wanted = ", ".join(f"{name}={value}" for name, value in shown)
+            why = f"the {_other(bool(here))} has no row with {wanted}"
+            alone += [Alone(cell, bool(here), why) for cell in _with_axes([*here, *there], shown)]
+    return meetings, alone
+
+
+def _axes(ours: list[Cell], theirs: list[Cell]) -> list[str]:
+    """Names of the columns on which partners have to agree."""
+    columns = _varying([cell.columns for cell in ours], [cell.columns for cell in theirs])
+    groups = ({tuple(cell.columns[name] for name in columns) for cell in side} for side in (ours, theirs))
+    if [len(group) for group in groups] == [len(ours), len(theirs)]:
+        return columns
+    details = _varying([cell.details for cell in ours], [cell.details for cell in theirs])
+    return columns + [name for name in details if _values(ours, name) & _values(theirs, name)]
+
+
+def _varying(ours: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]]) -> list[str]:
+    everywhere = set.intersection(*(set(said) for said in (*ours, *theirs)))
+    return [
+        name for name in sorted(everywhere) if any(len({said[name] for said in side}) > 1 for side in (ours, theirs))
+    ]
+
+
+def _values(cells: list[Cell], name: str) -> set[str]:
+    return {cell.details[name] for cell in cells}
+
+
+def _key(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
+    said = {**cell.details, **cell.columns}
+    return tuple(said[name] for name in axes)
+
+
+def _with_axes(cells: list[Cell], shown: tuple[tuple[str, str], ...]) -> list[Cell]:
+    """The cells with what to show of them: the axes, and what else tells them from their neighbours."""
+    if len(cells) < 2:  # noqa: PLR2004 - one has no neighbour
+        return [Cell(cell.rows, shown) for cell in cells]
+    said = [{**cell.details, **cell.columns} for cell in cells]
+    names = sorted({name for one in said for name in one if len({other.get(name) for other in said}) > 1})
+    return [
+        Cell(cell.rows, (*shown, *((name, one[name]) for name in names if name in one and name not in dict(shown))))
+        for cell, one in zip(cells, said, strict=True)
+    ]
+
+
+# ---- who meets nobody ------------------------------------------------------------------------------------------------
+
+
+def _no_workload(here: list[Cell], there: list[Cell], ours: list[Cell], theirs: list[Cell]) -> list[Alone]:
+    other = theirs if here else ours
+    known = ", ".join(dict.fromkeys(cell.first.workload for cell in other)) or "nothing that can be used"
+    why = f"the {_other(bool(here))} has no {(here or there)[0].first.workload}, it has {known}"
+    return [Alone(cell, bool(here), why) for cell in here or there]
+
+
+def _no_model(mine: list[Cell], other: list[Cell], here: list[Cell], there: list[Cell]) -> list[Alone]:
+    is_baseline = bool(mine)
+    cells, rest = (mine, there) if is_baseline else (other, here)
+    if cells[0].first.case:
+        why = f"the {_other(is_baseline)} has not measured this arm"
+    else:
+        known = ", ".join(dict.fromkeys(model_word(cell.first.model) for cell in rest))
+        why = f"another model: {model_word(cells[0].first.model)}, the {_other(is_baseline)} has {known}"
+    return [Alone(cell, is_baseline, why) for cell in cells]
+
+
+def _other(is_baseline: bool) -> str:
+    return "candidate" if is_baseline else "baseline"
+
+
+# ---- differences -----------------------------------------------------------------------------------------------------
+
+
+def _build_difference(ours: ImportedBuild, theirs: ImportedBuild) -> Iterator[Difference]:
+    pairs = [
+        (ours.fork, theirs.fork),
+        (ours.number, theirs.number),
+        (ours.backends, theirs.backends),
+        (ours.content, theirs.content),
+    ]
+    if _commits_differ(ours.commit, theirs.commit) or any(a and b and a != b for a, b in pairs):
+        yield Difference(BUILD, f"build differs ({build_word(ours)} v {build_word(theirs)})")
+
+
+def _commits_differ(ours: str, theirs: str) -> bool:
+    """Commits are shortened to unlike lengths."""
+    if min(len(ours), len(theirs)) < _SHORTEST_COMMIT:
+        return bool(ours and theirs and ours != theirs)
+    return not (ours.startswith(theirs) or theirs.startswith(ours))
+
+
+def _model_difference(ours: ImportedModel, theirs: ImportedModel) -> Iterator[Difference]:
+    words = [(ours.quant, theirs.quant), (ours.file, theirs.file)]
+    shown = [f"{a} v {b}" for a, b in words if a and b and a != b]
+    if not shown and ours.size_bytes and theirs.size_bytes and _sizes_differ(ours.size_bytes, theirs.size_bytes):
+        shown = [f"{ours.size_bytes / _GIB:.2f} v {theirs.size_bytes / _GIB:.2f} GiB"]
+    if shown:
+        yield Difference(MODEL, f"model file differs ({', '.join(shown)})")
+
+
+def _sizes_differ(ours: float, theirs: float) -> bool:
+    unit = _GIB if min(ours, theirs) >= _GIB else _GIB / 1024
+    return abs(ours - theirs) > _ROUNDED * unit
+
+
+def _listed(factor: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[Difference]:
+    for name in sorted(ours.keys() & theirs.keys()):
+        if ours[name] != theirs[name]:
+            yield Difference(factor or name, f"{name} differs ({ours[name]} v {theirs[name]})")

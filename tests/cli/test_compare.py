@@ -1,0 +1,277 @@
+"""The command ``compare``, on files, folders, standard input, one split file and journals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+
+from judging_support import BASELINE, CANDIDATE, NODE, PP, arms_runs, contrast
+
+from harness.cli.compare import compare
+from harness.domain.build import Fork, Tool
+from harness.domain.cell import Cell
+from harness.domain.errors import BadInput
+from harness.domain.job import Design, Job
+from harness.domain.node import Gpu, NodeClass, NodeFacts
+from harness.reporting.journal import JournalWriter, PlannedCase, RunInfo
+from harness.running.spread_file import Record, change_spreads
+
+DATA = Path(__file__).parents[1] / "data"
+TABLES, RECORDINGS = DATA / "discussion399", DATA / "recordings"
+IK, MAINLINE = "ik_llama_cpp-8337e4cd", "llama_cpp-b11434"
+CONTRACT = ["case", "workload", "baseline", "candidate", "ratio", "low", "high", "p", "n", "verdict", "reason"]
+
+
+@pytest.fixture(autouse=True)
+def spreads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No spreads of this user's own."""
+    monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))
+    return tmp_path / "spreads.json"
+
+
+def run(*arguments: object, text: str = "") -> Result:
+    return CliRunner().invoke(compare, [str(one) for one in arguments], input=text)
+
+
+def told(*arguments: object, text: str = "") -> list[dict[str, Any]]:
+    result = run(*arguments, "--format", "json", text=text)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+def refused(*arguments: object, text: str = "") -> BadInput:
+    error = run(*arguments, text=text).exception
+    assert isinstance(error, BadInput), error
+    return error
+
+
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """The six alternating rounds, a folder a fork."""
+    found = tmp_path / MAINLINE, tmp_path / IK
+    for folder in found:
+        folder.mkdir()
+        for index in range(1, 7):
+            shutil.copy(RECORDINGS / f"{folder.name}.full_{index}.json", folder / f"round_{index + 6}.json")
+    return found
+
+
+# ---- what it says ----------------------------------------------------------------------------------------------------
+
+
+def test_data_have_the_contracts_fields() -> None:
+    rows = told(TABLES / "mainline.md", TABLES / "ik_exps.md")
+    assert [list(row) for row in rows] == [CONTRACT] * 8
+    first = rows[0]
+    assert (first["workload"], first["baseline"], first["candidate"], first["n"]) == ("pp512", 14.29, 15.72, 1)
+    assert first["verdict"] == "inconclusive"
+    assert "confounded: model file differs (IQ4_XS v IQ4_XS_R8)" in first["reason"]
+    assert "real within its run" in first["reason"]
+
+
+def test_a_table_a_reader_understands() -> None:
+    result = run(TABLES / "mainline.md", "--split", "fa")
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert any(line.split()[:6] == ["pp512", "fa=0:1", "14.29", "11.80", "0.826", "[0.727,"] for line in lines)
+    assert lines[-1] == "2 rows: 1 regressed, 1 inconclusive"
+    assert sum("process spread of 3.5 % is assumed" in line for line in lines) == 1
+
+
+def test_a_page() -> None:
+    result = run(TABLES / "mainline.md", "--split", "flash_attn=1:0", "--format", "markdown")
+    assert "| pp512 | fa=1:0 | 11.80 | 14.29 | 1.211 [1.066, 1.376] | improved |" in result.output
+    assert result.exit_code == 3
+
+
+def test_exit_codes_say_the_worst(tmp_path: Path) -> None:
+    alike = json.loads((RECORDINGS / f"{MAINLINE}.full_2.json").read_text())
+    for name, row in (("a", alike[0]), ("b", {**alike[0], "test_time": "2026-11-30T23:00:00Z"})):
+        (tmp_path / f"{name}.json").write_text(json.dumps([row]))
+    fine = run(tmp_path / "a.json", tmp_path / "b.json", "--process-spread", "0.3%")
+    assert (fine.exit_code, fine.output.splitlines()[-1]) == (0, "1 row: 1 equivalent")
+    assert run(tmp_path / "a.json", tmp_path / "b.json").exit_code == 3
+    assert run(RECORDINGS / f"{IK}.q4k_hybrid.json", RECORDINGS / f"{IK}.q4k_hyb_rtr.json").exit_code == 1
+    assert refused(tmp_path / "a.json", tmp_path / "a.json").slug == "E-no-contrast"
+
+
+# ---- what it takes ---------------------------------------------------------------------------------------------------
+
+
+def test_folders_are_blocks_in_natural_order(tmp_path: Path) -> None:
+    """``round_10`` after ``round_9``: only then do the rounds alternate."""
+    rows = told(*folders(tmp_path))
+    assert [(row["workload"], row["verdict"], row["n"]) for row in rows] == [
+        ("pp512", "regressed", 6),
+        ("tg64", "regressed", 6),
+    ]
+    assert all("6 pairs that alternate" in row["reason"] for row in rows)
+
+
+def test_a_copy_of_a_file_is_no_process(tmp_path: Path) -> None:
+    baseline, candidate = folders(tmp_path)
+    shutil.copy(candidate / "round_12.json", candidate / "round_13.json")
+    result = run(baseline, candidate)
+    assert "E-same-file" in result.stderr
+    assert "6 pairs" in result.output
+
+
+def test_what_lies_about_in_a_folder_is_named(tmp_path: Path) -> None:
+    baseline, candidate = folders(tmp_path)
+    (candidate / "notes.txt").write_text("nothing")
+    (candidate / ".hidden.json").write_text("[")
+    with (candidate / "model.gguf").open("wb") as file:
+        file.truncate(2**30)
+    result = run(baseline, candidate)
+    assert [line.split(":")[1].strip() for line in result.stderr.splitlines()] == ["E-too-large", "E-nothing-readable"]
+    assert "6 pairs" in result.output
+
+
+def test_standard_input_is_a_side() -> None:
+    text = (TABLES / "ik_exps.md").read_text()
+    assert told(TABLES / "mainline.md", "-", text=text) == told(TABLES / "mainline.md", TABLES / "ik_exps.md")
+    assert refused("-", "-").slug == "E-no-contrast"
+
+
+def test_repeated_rows_of_a_file_are_blocks(tmp_path: Path) -> None:
+    for name, producer in (("a", MAINLINE), ("b", IK)):
+        rounds = [(RECORDINGS / f"{producer}.full_{index}.json").read_text() for index in range(1, 7)]
+        (tmp_path / name).write_text("".join(rounds))
+    assert [row["n"] for row in told(tmp_path / "a", tmp_path / "b")] == [6, 6]
+
+
+def test_a_broken_file_is_named_and_the_rest_judged(tmp_path: Path) -> None:
+    text = (RECORDINGS / f"{IK}.q4k_hyb_rtr.json").read_text()
+    (tmp_path / "cut.json").write_text(text[: text.rindex("samples_ns")])
+    result = run(RECORDINGS / f"{IK}.q4k_hybrid.json", tmp_path / "cut.json", "--format", "json")
+    rows = json.loads(result.stdout)
+    assert [row["verdict"] for row in rows] == ["regressed", "regressed", "not_comparable", "not_comparable"]
+    assert rows[2]["reason"].startswith("the candidate has no tg64, it has pp512, pp2048")
+    assert rows[3]["reason"].startswith("E-damaged-row")
+    assert "E-incomplete-output" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        (["nowhere.json", TABLES / "mainline.md"], "E-no-input"),
+        ([TABLES / "README.md", TABLES / "mainline.md"], "E-nothing-readable"),
+        ([TABLES / "mainline.md", "--split", "fa=0:2"], "E-split-values"),
+        ([TABLES / "mainline.md", "--split", "threads"], "E-unknown-column"),
+        ([TABLES / "mainline.md", "--split", "ot"], "E-split-values"),
+        ([TABLES / "mainline.md", "--split", "fa", "--factor", "biuld"], "E-unknown-factor"),
+    ],
+)
+def test_bad_input_is_named(arguments: list[object], slug: str) -> None:
+    assert refused(*arguments).slug == slug
+
+
+def test_a_factor_can_be_said_by_its_fields_name() -> None:
+    rows = told(TABLES / "mainline.md", TABLES / "ik_exps.md", "--factor", "file")
+    assert "contrast: model file differs (IQ4_XS v IQ4_XS_R8)" in rows[0]["reason"]
+    assert "confounded: build differs" in rows[0]["reason"]
+
+
+def test_an_unknown_column_gets_its_neighbour() -> None:
+    assert refused(TABLES / "mainline.md", "--split", "flash_atn").hint == "did you mean 'flash_attn'?"
+
+
+@pytest.mark.parametrize("arguments", [[TABLES / "mainline.md"], [TABLES / "mainline.md", "x", "--split", "fa"]])
+def test_one_side_needs_a_split_and_two_need_none(arguments: list[object]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("share", ["0", "nan", "100%", "much", "-1%"])
+def test_a_share_is_between_nothing_and_all(share: str) -> None:
+    assert run(TABLES / "mainline.md", "--split", "fa", "--process-spread", share).exit_code == 2
+
+
+def test_the_handmade_table_is_split_by_fork() -> None:
+    rows = told(TABLES / "cherrypicked.md", "--split", "fork=llama.cpp:ik_llama.cpp")
+    assert [(row["workload"], row["verdict"]) for row in rows] == [("pp512", "inconclusive"), ("tg128", "inconclusive")]
+    assert "contrast: build differs" in rows[0]["reason"]
+    assert "confounded: model file differs (IQ4_XS v IQ4_XS_R8)" in rows[0]["reason"]
+
+
+# ---- what is known of the machine ------------------------------------------------------------------------------------
+
+
+def test_a_calibration_of_the_files_machine_takes_the_place_of_the_default(spreads: Path) -> None:
+    gpu = Gpu("NVIDIA H200", 150754820096, "580.159.04", "GPU-1")
+    node = NodeFacts("Intel(R) Xeon(R)  Processor", 16, (), 2**37, (gpu,), "6.1", 0, "unknown", None, 1, 0)
+    cell = Cell(Fork.IK_LLAMA_CPP, Tool.LLAMA_BENCH, "m.gguf", (), "tg128")
+    record = Record(
+        when=datetime(2026, 11, 30, tzinfo=UTC),
+        quads=9,
+        quad_sd=0.004,
+        process_s=1,
+        start_s=1,
+        load_s=None,
+        repetition_s=1,
+    )
+    change_spreads(spreads, lambda file: file.with_record(node, cell, record))
+    pair = RECORDINGS / f"{IK}.q4k_hybrid.json", RECORDINGS / f"{IK}.q4k_hyb_rtr.json"
+    rows = {row["workload"]: row for row in told(*pair)}
+    assert "a process spread of 0.4 % is assumed (calibration of 2026-11-30, tg128 of m.gguf" in rows["tg64"]["reason"]
+    assert "3.5 % is assumed" in rows["pp512"]["reason"]
+    assert "3 % is assumed (--process-spread)" in told(*pair, "--process-spread", "3%")[2]["reason"]
+    other = replace(node, gpus=())
+    change_spreads(spreads, lambda _: type(_)().with_record(other, cell, record))
+    assert all("3.5 % is assumed" in row["reason"] for row in told(*pair))
+
+
+# ---- journals --------------------------------------------------------------------------------------------------------
+
+
+def journal(
+    folder: Path, ours: list[float], theirs: list[float], node: NodeFacts = NODE, *, finished: bool = True
+) -> Path:
+    job = Job((BASELINE, CANDIDATE), (PP,), None, NodeClass("any"), Design(), ())
+    with JournalWriter(folder) as writer:
+        writer.run_started(RunInfo("small", "local", cases=1))
+        writer.planned(PlannedCase(contrast(), job.id))
+        writer.job_submitted(job, 1)
+        writer.job_started(job.id, 1, node, "box")
+        for each in arms_runs(ours, theirs):
+            writer.process(job.id, 1, each)
+        if finished:
+            writer.job_finished(job.id, 1, None)
+    return folder
+
+
+def test_candidate_arms_of_two_journals_are_compared_through_time(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = journal(tmp_path / "after", [99, 100, 98, 99], [70, 71, 70, 69])
+    (row,) = told(before, after)
+    assert row["verdict"] == "regressed"
+    assert row["n"] == 4
+    assert row["case"].endswith("@any")
+    assert "two sessions" in row["reason"]
+    assert "the baseline arm beside it moved by -1.0 %" in row["reason"]
+
+
+def test_journals_of_unlike_nodes_have_no_comparable_baseline(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101, 99], [90, 91, 90])
+    after = journal(tmp_path / "after", [100, 101, 99], [70, 71, 70], replace(NODE, kernel="7.7", cores=99))
+    (row,) = told(before, after)
+    assert row["verdict"] == "not_comparable"
+    assert row["reason"].startswith("no comparable baseline: another machine, cores differs")
+    assert "kernel differs" in row["reason"]
+    (row,) = told(before, after, "--factor", "machine")
+    assert row["verdict"] == "regressed"
+
+
+def test_a_job_that_never_finished_is_not_compared(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101, 99], [90, 91, 90])
+    after = journal(tmp_path / "after", [100, 101], [70, 71], finished=False)
+    assert refused(before, after).slug == "E-nothing-readable"
