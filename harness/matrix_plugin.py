@@ -23,6 +23,7 @@ from harness.reporting.clean import clean
 from harness.reporting.projections import notes, write_projections
 from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
+from harness.running.forecasts import forecast_plan
 from harness.running.interrupts import Interrupts
 from harness.running.live import LiveLine
 from harness.running.matrix_run import MatrixRun
@@ -75,6 +76,15 @@ def _add_module(config: pytest.Config) -> None:
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     if not named or config.option.matrix:
         config.args.append(str(_MODULE))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """What the whole matrix can decide, before anything runs."""
+    matrix = config.stash.get(_SESSION, None)
+    if matrix is None or matrix.worker:
+        return None
+    line = forecast_plan(matrix.plan, matrix.known).headline()
+    return f"matrix {matrix.plan.matrix_name}: {line}" if line else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness import __version__
+from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
 from harness.cli.junit import junit
 from harness.cli.models import models
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for _command in (plan, compare, run, report, models, junit):
+for _command in (plan, compare, calibrate, run, report, models, junit):
     cli.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""``moe-harness plan``: what a matrix expands to, without running anything."""
+"""``moe-harness plan``: what a matrix expands to and what its budget can decide, without running anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from harness.domain.words import Status
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.presence import build_missing, model_missing
 from harness.planning.size import model_bytes
-from harness.running.options import plan_matrix
+from harness.running.forecasts import CaseForecast, PlanForecast, forecast_plan
+from harness.running.options import known_spreads, plan_matrix
 
 _PIPE_WIDTH = 240
 _MIB = 1024**2
@@ -36,22 +37,45 @@ _MIB = 1024**2
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
-    """List the cases of MATRIX, what each needs, and why some can't run on this machine.
+    """List the cases of MATRIX, what each needs, what it can decide, and why some can't run on this machine.
+
+    'finds' is the smallest loss of speed that a contrast finds with 95 % within its budget, by the spread that
+    `moe-harness calibrate` found on this machine; with a ~ where none is known and one was assumed.
 
     MATRIX is a file or the name of a matrix that comes with the package; without it, matrices/local.toml.
     """
     worked_out = plan_matrix(matrix, patterns)
+    ahead = forecast_plan(worked_out, known_spreads())
     if form == "json":
-        click.echo(json.dumps(rows(worked_out), indent=2))
+        click.echo(json.dumps(rows(worked_out, ahead), indent=2))
     else:
-        print_table(worked_out, _console())
+        print_table(worked_out, ahead, _console())
 
 
-def rows(worked_out: Plan) -> list[dict[str, Any]]:
+def rows(worked_out: Plan, ahead: PlanForecast) -> list[dict[str, Any]]:
     """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note."""
     size = cache(model_bytes)
     missing = _missing_here()
-    return [_row(planned, size, missing) for planned in worked_out.cases]
+    return [
+        {**_row(planned, size, missing), "budget": _budget(ahead.cases.get(planned.id))} for planned in worked_out.cases
+    ]
+
+
+def _budget(forecast: CaseForecast | None) -> dict[str, Any] | None:
+    """What is known of a case's chances; ``None`` where it can't run."""
+    if forecast is None:
+        return None
+    spread = forecast.spread
+    return {
+        "job": forecast.job,
+        "minutes": forecast.minutes,
+        "quads": forecast.quads,
+        "smallest": forecast.smallest,
+        "margin": forecast.margin,
+        "quad_sd": spread.quad_sd if spread else None,
+        "source": spread.source if spread else None,
+        "quarantine": forecast.quarantine,
+    }
 
 
 def _missing_here() -> Callable[[Case], list[str]]:
@@ -82,24 +106,35 @@ def _not_here(missing: Sequence[str]) -> str:
     return f"not on this machine: {', '.join(dict.fromkeys(missing))}" if missing else ""
 
 
-def print_table(worked_out: Plan, console: Console) -> None:
-    """The plan for a person: a line per case, then why some can't run, then the sum.
+def print_table(worked_out: Plan, ahead: PlanForecast, console: Console) -> None:
+    """The plan for a person: a line per case, then why some can't run, what the budget can decide, and the sum.
 
     Args:
         worked_out: The plan.
+        ahead: What its budget can decide.
         console: Where to print.
     """
-    listed = rows(worked_out)
+    listed = rows(worked_out, ahead)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
     table.add_column("MiB", justify="right", no_wrap=True)
+    table.add_column("finds", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in listed:
         mib = f"{row['bytes'] / _MIB:.0f}" if row["bytes"] else ""
-        table.add_row(row["id"], mib, row["status"] or "", style="dim" if row["status"] else "")
+        forecast = ahead.cases.get(row["id"])
+        word = row["status"] or ("quarantined" if forecast and forecast.quarantine else "")
+        table.add_row(row["id"], mib, _finds(forecast), word, style="dim" if row["status"] else "")
     console.print(table)
-    for line in (*_reasons(listed), summary(worked_out)):
+    for line in (*_reasons(listed), *ahead.lines(), summary(worked_out, ahead)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _finds(forecast: CaseForecast | None) -> str:
+    if forecast is None or forecast.spread is None:
+        return ""
+    found = "none" if forecast.smallest is None else f"{100 * forecast.smallest:g} %"
+    return found if forecast.spread.df > 0 else f"~{found}"
 
 
 def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
@@ -108,13 +143,14 @@ def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
     return [f"{word} ({_count(number, 'case')}): {reason}" for (word, reason), number in counts.items()]
 
 
-def summary(worked_out: Plan) -> str:
+def summary(worked_out: Plan, ahead: PlanForecast) -> str:
     """The closing line."""
     starts = sum(job.process_starts for job in worked_out.jobs)
     counts = Counter(planned.status for planned in worked_out.cases)
+    minutes = f", {ahead.minutes:.0f} min" if ahead.minutes else ""
     return (
         f"{_count(len(worked_out.cases), 'case')} in {_count(len(worked_out.jobs), 'job')}"
-        f" (up to {_count(starts, 'process start')}),"
+        f" (up to {_count(starts, 'process start')}{minutes}),"
         f" {counts[Status.UNSUPPORTED]} unsupported, {counts[Status.NOT_APPLICABLE]} not applicable"
     )
 

@@ -141,6 +141,20 @@ def make_arms(
     return AbArms((old, new), _names(words, builds), options, difference)
 
 
+def make_arm(word: ArmWord, model: Model, common: Mapping[str, FlagValue], fork: Fork | None) -> Arm:
+    """One arm alone, as a calibration needs it; arguments and errors as of `make_arms`."""
+    build = _find_build(word)
+    build = replace(build, fork=_told_fork(word, build, fork) or fork or build.fork)
+    try:
+        engine = informed_engine(build)
+        engine.locate()
+    except BadInput as bad:
+        raise _at(bad, word.where) from None
+    options = engine.options if isinstance(engine, BenchEngine) and engine.options else None
+    shown = tuple(sorted({*common, *word.flags}))
+    return Arm(build, model, _completed(word, word, build, common, options), shown=shown)
+
+
 # ---- builds ----------------------------------------------------------------------------------------------------------
 
 
@@ -160,19 +174,26 @@ def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None) -> tuple[Bui
 def _find_build(word: ArmWord) -> Build:
     """The build of a word; the fork of one by path is asked for later."""
     known = _known_builds()
-    wheel = known.get(_SEPARATORS.sub("-", word.build).lower())
-    is_path = "/" in word.build or Path(word.build).exists()
-    if wheel and not is_path:
+    wheel = known.get(_SEPARATORS.sub("-", word.build).lower()) if "/" not in word.build else None
+    if wheel:
+        if _holds_a_bench(word.build):
+            message = f"'{word.build}' names the wheel {wheel.wheel} and a build that lies here"
+            hint = f"write ./{word.build} for what lies here; for the wheel run it in another folder"
+            raise BadInput("E-ambiguous-build", message, hint=hint, where=word.where)
         return wheel
-    if wheel and "/" not in word.build:
-        message = f"'{word.build}' names the wheel {wheel.wheel} and something that lies here"
-        hint = f"write ./{word.build} for what lies here; for the wheel run it in another folder"
-        raise BadInput("E-ambiguous-build", message, hint=hint, where=word.where)
-    if not is_path:
+    if "/" not in word.build and not Path(word.build).exists():
         hint = f"{did_you_mean(word.build, known)}; or give the path of a llama-bench or of its build folder"
         raise BadInput("E-unknown-build", f"no build is called '{word.build}'", hint=hint, where=word.where)
     path = Path(word.build).expanduser().absolute()
     return Build(_telling_parts(path)[-1], Fork.LLAMA_CPP, path=str(path))
+
+
+def _holds_a_bench(path: str) -> bool:
+    try:
+        BenchEngine(Build("here", Fork.LLAMA_CPP, path=path)).locate()
+    except BadInput:
+        return False
+    return True
 
 
 def _known_builds() -> dict[str, Build]:

@@ -104,6 +104,17 @@ def lookup(node: NodeEntry, arms: Sequence[Arm], workload: str) -> Spread | None
     return max(known, key=lambda spread: spread.quad_sd, default=None)
 
 
+def lookup_exact(file: SpreadFile, node: NodeFacts, cell: Cell) -> Spread | None:
+    """What earlier calibrations found for one cell itself, quarantined ones left out."""
+    known = file.nodes.get(node.fingerprint)
+    entry = next((entry for entry in known.cells if entry.cell == cell), None) if known else None
+    healthy = [record for record in entry.records if not record.quarantine] if entry else []
+    if not healthy:
+        return None
+    sd, df = pooled(healthy)
+    return Spread(cell.workload, sd, df, f"calibration of {healthy[-1].when:%Y-%m-%d}")
+
+
 def _lookup_cell(node: NodeEntry, cell: Cell) -> Spread | None:
     pooled = [found for entry in node.cells if (found := _pooled(entry)) is not None]
     exact = next((found for found in pooled if found.cell == cell), None)

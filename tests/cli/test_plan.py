@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import plan as command
+from harness.domain.cell import cell_of
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, NodeFacts
 from harness.running import options
+from harness.running.spread_file import Record, change_spreads, spreads_path
 
 TEXT = """
 name = "small"
@@ -69,8 +72,9 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
     """One object a case, no more and no fewer keys."""
     listed = rows(matrix)
     assert {tuple(row) for row in listed} == {
-        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "bytes")
+        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "bytes", "budget")
     }
+    assert listed[2].pop("budget")["quads"] is None
     assert listed[2] == {
         "id": "throughput/file/ik+rtr=0/pp8@cpu",
         "kind": "throughput",
@@ -101,7 +105,67 @@ def test_the_table_ends_with_the_sum(matrix: Path) -> None:
     lines = invoke(matrix).stdout.splitlines()
     assert any(line.startswith("throughput/file/ik+rtr=0..ik+rtr=1/pp8@cpu ") for line in lines)
     assert sum("no node is of class gpu" in line for line in lines) == 1
-    assert lines[-1] == "18 cases in 2 jobs (up to 20 process starts), 8 unsupported, 4 not applicable"
+    assert lines[-1] == "18 cases in 2 jobs (up to 100 process starts), 8 unsupported, 4 not applicable"
+
+
+CONTRAST = "throughput/file/ik+rtr=0..ik+rtr=1/pp8@cpu"
+
+
+@pytest.fixture
+def calibrated(matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets a calibration have found a quad SD of 0.5 % for the contrast, and processes of 3 s."""
+    monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))
+
+    def keep(quarantine: str = "") -> None:
+        planned = next(case for case in options.plan_matrix(str(matrix)).cases if case.id == CONTRAST)
+        record = Record.model_validate(
+            {"when": "2026-11-30T12:00:00Z", "quads": 12, "quad_sd": 0.005, "quarantine": quarantine}
+            | {"process_s": 3.0, "start_s": 2.3, "load_s": 1.0, "repetition_s": 0.1}
+        )
+        cell = cell_of(planned.case.arms[0], "pp8")
+        change_spreads(spreads_path(), lambda file: file.with_record(options.probe_node(), cell, record))
+
+    return keep
+
+
+def test_a_budget_says_what_it_decides_and_why_it_thinks_so(matrix: Path, calibrated: Callable[[str], None]) -> None:
+    """Assumed spreads are marked; calibrated ones give minutes too."""
+    before = {row["id"]: row["budget"] for row in rows(matrix)}[CONTRAST]
+    assert (before["minutes"], before["quad_sd"]) == (None, 0.034)
+    assert before["source"].startswith("assumed")
+    assert f"~{100 * before['smallest']:g} %" in invoke(matrix).stdout
+    calibrated("")
+    after = {row["id"]: row["budget"] for row in rows(matrix, "--select", "file", "--select", "!gpu")}[CONTRAST]
+    assert after["source"] == "calibration of 2026-11-30"
+    assert after["smallest"] < before["smallest"]
+    starts = 2 + 2 * 24
+    assert after["minutes"] == pytest.approx(starts * 3.0 / 60)
+    table = invoke(matrix, "--select", "file/ik").stdout
+    assert "spread (1 contrast): quad SD 0.5 %, calibration of 2026-11-30" in table
+    assert table.rstrip().endswith("(up to 50 process starts, 2 min), 0 unsupported, 2 not applicable")
+
+
+def test_minutes_of_the_policy_bound_the_quads(matrix: Path, calibrated: Callable[[str], None]) -> None:
+    """And what they do not find is listed."""
+    calibrated("")
+    matrix.write_text(TEXT + "[policy]\nminutes = 0.6\n")
+    budget = {row["id"]: row["budget"] for row in rows(matrix)}[CONTRAST]
+    assert (budget["quads"], budget["minutes"]) == (2, 0.6)
+    assert (
+        "not decided within the budget (of 1 contrast): a loss of 2 % in 1"
+        in invoke(matrix, "--select", "file/ik").stdout
+    )
+
+
+def test_a_quarantine_is_seen_before_the_run(matrix: Path, calibrated: Callable[[str], None]) -> None:
+    """In its line, and why below."""
+    calibrated("its spread has doubled")
+    table = invoke(matrix).stdout
+    (line,) = (line for line in table.splitlines() if line.startswith(CONTRAST))
+    assert line.rstrip().endswith("quarantined")
+    reason = "cell quarantined by the calibration of 2026-11-30: its spread has doubled"
+    assert f"inconclusive whatever is measured (1 contrast): {reason}" in table
+    assert {row["id"]: row["budget"] for row in rows(matrix)}[CONTRAST]["quarantine"] == reason
 
 
 def test_select(matrix: Path) -> None:

@@ -91,6 +91,20 @@ def test_the_tutorials_commands_run(tmp_path: Path) -> None:
     assert len(ran) >= 4
 
 
+def test_the_calibration_pages_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand there, in less time: what they find in it is another test's business."""
+    monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))
+    page_text = (DOCS / "how-to" / "calibrate.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ moe-harness (.*)$", page_text, flags=re.MULTILINE)
+    for command in commands:
+        arguments = shlex.split(re.sub(r"--minutes \d+", "--minutes 0.1", command))
+        line = [sys.executable, "-m", "harness.cli", *arguments]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode in {0, 1, 3}, f"{command}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+    assert len(commands) == 3
+
+
 def test_ci_runs_the_readmes_test_command() -> None:
     """The second command of the README, as it stands there."""
     commands = re.findall(r"^\$ (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -1,0 +1,129 @@
+"""A calibration as a table for people, as markdown and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.judging.calibration import Alarms
+from harness.judging.wording import node_text
+from harness.reporting.clean import one_line
+from harness.running.calibration import Calibration, CellResult, Plant
+
+HEADINGS = ("cell", "quad SD [95 %]", "quads", "false at .05", "at .01", "finds", "planted: found", "")
+_STYLES = {"fine": "green", "quarantined": "bold red", "not calibrated": "yellow"}
+_NOMINAL = (
+    "Only error rates of .05 and .01 can be seen in so few decisions. What a gate promises beyond that is nominal: it"
+    " holds as far as quads scatter like the noise that the rule was simulated on."
+)
+
+_FINDS = (
+    "'finds': the smallest loss of speed that comes out as regressed with 95 % probability within the policy's quads,"
+    " simulated at the measured spread."
+)
+
+
+def as_json(found: Calibration, store: Path) -> dict[str, Any]:
+    """The calibration as data."""
+    return {
+        "node": {"fingerprint": found.node.fingerprint, **asdict(found.node)},
+        "when": found.when.isoformat(timespec="seconds"),
+        "seconds": round(found.seconds, 1),
+        "store": str(store),
+        "alarms": [asdict(alarms) for alarms in found.alarms],
+        "cells": [_cell_json(cell) for cell in found.cells],
+    }
+
+
+def print_table(console: Console, found: Calibration, store: Path) -> None:
+    """The calibration for a person."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="right" if 1 < number < 6 else "left", overflow="fold")  # noqa: PLR2004
+    for cell in found.cells:
+        *columns, word = _columns(cell)
+        table.add_row(*map(Text, columns), Text(word, style=_STYLES[word]))
+    console.print(Text(_title(found), style="bold"))
+    console.print(table)
+    for line in (*_lines(found), f"Kept in {store}: runs on this node use it from now on."):
+        console.print(Text(line), soft_wrap=True)
+
+
+def markdown(found: Calibration) -> str:
+    """The calibration for a page."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(_columns(cell) for cell in found.cells)]
+    table = "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows)
+    return "\n\n".join([f"**{_title(found)}**", table, *_lines(found)])
+
+
+def _title(found: Calibration) -> str:
+    minutes = found.seconds / 60
+    return f"Calibration of {node_text(found.node)}, {found.when:%Y-%m-%d %H:%M} UTC, {minutes:.1f} min"
+
+
+def _columns(cell: CellResult) -> tuple[str, ...]:
+    alike = cell.alike
+    if alike is None:
+        return (one_line(cell.cell.label), "", "", "", "", "", "", cell.word)
+    return (
+        one_line(cell.cell.label),
+        f"{alike.quad_sd:.2%} [{alike.sd_low:.2%}, {alike.sd_high:.2%}]",
+        f"{alike.quads}",
+        *(f"{alarms.alarms} of {alarms.decisions}" for alarms in alike.alarms),
+        _percent(alike.smallest),
+        "; ".join(map(_plant_text, cell.plants)) or "none could be planted",
+        cell.word,
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{100 * share:g} %"
+
+
+def _plant_text(plant: Plant) -> str:
+    what = f"-{_percent(plant.loss)}" if plant.loss else plant.what
+    if plant.throughput is None:
+        return f"{what}: not tried"
+    measured = f" ({plant.ratio.value - 1:+.1%})" if plant.ratio else ""
+    return f"{what}: {plant.throughput}{measured}"
+
+
+def _lines(found: Calibration) -> Sequence[str]:
+    lines = [_alarms_text(alarms) for alarms in found.alarms]
+    lines += [_NOMINAL, _FINDS] if found.alarms else []
+    for cell in found.cells:
+        lines += [f"quarantined: {one_line(cell.cell.label)}: {one_line(fault)}" for fault in cell.faults]
+        lines += [f"not calibrated: {one_line(cell.cell.label)}: {one_line(cell.trouble)}"] if cell.trouble else []
+        lines += [
+            f"not tried: {one_line(cell.cell.label)}: {plant.what}: {one_line(plant.reason)}"
+            for plant in cell.plants
+            if plant.throughput is None
+        ]
+    return lines
+
+
+def _alarms_text(alarms: Alarms) -> str:
+    drawn = "" if alarms.resampled is None else f"; on resampled quads {alarms.resampled:.1%}"
+    return (
+        f"False alarms at {alarms.alpha:g}, all cells: {alarms.alarms} of {alarms.decisions} decisions on fresh quads"
+        f" (exact 95 % bounds {alarms.low:.1%} to {alarms.high:.1%}){drawn}."
+    )
+
+
+def _cell_json(cell: CellResult) -> dict[str, Any]:
+    return {
+        "cell": {**asdict(cell.cell), "placement": dict(cell.cell.placement), "label": cell.cell.label},
+        "verdict": cell.word,
+        "reasons": [*cell.faults, *([cell.trouble] if cell.trouble else [])],
+        "process_s": cell.process_s,
+        "load_s": cell.load_s,
+        "alike": asdict(cell.alike) if cell.alike else None,
+        "earlier": asdict(cell.earlier) if cell.earlier else None,
+        "plants": [{**asdict(plant), "found": plant.found} for plant in cell.plants],
+    }
