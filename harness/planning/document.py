@@ -1,7 +1,8 @@
 """Reading a matrix file: TOML, the files it extends, and paths made independent of where the command was started.
 
 ``extends = "base.toml"`` puts a file on top of another: tables are merged key by key, lists of tables are appended to
-the base's, anything else replaces what the base says. Nothing that is read is executed.
+the base's but for entries that are the same thing there, anything else replaces what the base says. Nothing that is
+read is executed.
 """
 
 from __future__ import annotations
@@ -173,11 +174,30 @@ def _merge(data: dict[str, Any], layer: dict[str, Any], file: str, places: Place
     for section, value in layer.items():
         below = data.get(section)
         if isinstance(value, list) and isinstance(below, list | None):
-            start = len(below or [])
-            data[section] = [*(below or []), *value]
-            places.update({(section, start + index): Place(file, index) for index in range(len(value))})
+            data[section] = _merged_list(section, below or [], value, file, places)
         elif isinstance(value, dict) and isinstance(below, dict | None):
             data[section] = {**(below or {}), **value}
             places.update({(section, key): Place(file) for key in value})
         else:
             data[section] = value
+
+
+def _merged_list(section: str, below: list[Any], value: list[Any], file: str, places: Places) -> list[Any]:
+    """The base's entries, those that the file says anew in their place, and then the file's others."""
+    merged = list(below)
+    known = {_same_thing(section, entry): index for index, entry in enumerate(below)}
+    known.pop("", None)
+    for index, entry in enumerate(value):
+        at = known.get(_same_thing(section, entry), len(merged))
+        merged[at : at + 1] = [entry]
+        places[section, at] = Place(file, index)
+    return merged
+
+
+def _same_thing(section: str, entry: Any) -> str:
+    """What an entry is about, so that a file can say it anew; empty for what is only ever added."""
+    if not isinstance(entry, dict):
+        return ""
+    if section == "checks" and entry.get("kind") == "memory":
+        return f"memory {entry.get('where', {})}"
+    return f"name {entry['name']}" if entry.get("name") else ""

@@ -157,3 +157,50 @@ def test_a_misspelt_base_leads_to_the_packaged_one(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         load_matrix(mine)
     assert (caught.value.slug, caught.value.hint) == ("E-matrix-extends", "did you mean 'local'?")
+
+
+def test_entries_of_a_base_are_said_anew_by_name(tmp_path: Path) -> None:
+    """A contrast of the same name, a memory limit of the same arms: replaced in their place. All else is added."""
+    contrast = "[[contrasts]]\nname = '{}'\nfactor = 'fa'\nbaseline = 0\ncandidate = 1\nexpect = '{}'\n"
+    memory = "[[checks]]\nkind = 'memory'\nmax_rss_mib = {}\n{}"
+    base = tmp_path / "base.toml"
+    of_ik = "where = { build = 'ik' }\n"
+    base.write_text(
+        BASE
+        + contrast.format("a", "improved")
+        + contrast.format("b", "improved")
+        + memory.format("1.0", "")
+        + memory.format("2.0", of_ik)
+    )
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        "name = 'mine'\nextends = 'base.toml'\n"
+        + contrast.format("a", "report")
+        + contrast.format("c", "report")
+        + memory.format("8.0", of_ik)
+        + "[[workloads]]\npp = 64\n"
+    )
+    with pytest.raises(BadInput, match=r"mine\.toml: workloads\[0\]: 'pp64' is declared twice"):
+        load_matrix(mine)
+    mine.write_text(mine.read_text().replace("pp = 64", "pp = 128"))
+    made = load_matrix(mine)
+    assert [(entry.name, entry.expect) for entry in made.contrasts] == [
+        ("a", "report"),
+        ("b", "improved"),
+        ("c", "report"),
+    ]
+    assert [check.max_rss_mib for check in made.checks if check.kind == "memory"] == [1.0, 8.0]
+    assert [made.source.at("contrasts", index).split("/")[-1] for index in range(3)] == [
+        "mine.toml: contrasts[0]",
+        "base.toml: contrasts[1]",
+        "mine.toml: contrasts[1]",
+    ]
+    assert len(made.workloads) == 3
+
+
+def test_a_name_twice_in_one_file_is_still_an_error(tmp_path: Path) -> None:
+    """Replacing is for files on top of one another."""
+    file = tmp_path / "m.toml"
+    file.write_text(BASE + "[[contrasts]]\nname = 'a'\nfactor = 'fa'\nbaseline = 0\ncandidate = 1\n" * 2)
+    with pytest.raises(BadInput, match="E-duplicate-name"):
+        load_matrix(file)
