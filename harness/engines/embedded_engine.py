@@ -28,7 +28,8 @@ from harness.engines.rows import checked_row, workload_of
 _CHILD = "harness.engines.embedded"
 _SEED = 42
 """Of the random tokens that are timed: one for all arms, so that all see the same tokens."""
-_INSTALLED_UNDER = frozenset({"site-packages", "dist-packages"})
+INSTALLED_UNDER = frozenset({"site-packages", "dist-packages"})
+"""Folders of installed packages: a checkout is somewhere else, and its children have to be told where."""
 
 
 class EmbeddedEngine:
@@ -84,7 +85,7 @@ class EmbeddedEngine:
         checkout, the child is told where that is.
         """
         home = Path(harness.__file__).resolve().parent.parent
-        checkout = {} if home.name in _INSTALLED_UNDER else {"PYTHONPATH": str(home)}
+        checkout = {} if home.name in INSTALLED_UNDER else {"PYTHONPATH": str(home)}
         return Command(
             (sys.executable, "-P", "-m", _CHILD),
             {**checkout, **dict(order.arm.environment)},
@@ -126,7 +127,7 @@ def _request(order: Order) -> dict[str, Any]:
         "threads": threads_of(order),
         "flags": embedded_request_flags(order.arm.flags),
         "workloads": [_workload(load) for load in order.plain],
-        "profiles": [_profile(order, profile) for profile in order.profiles],
+        "profiles": [profile_request(order, profile) for profile in order.profiles],
         "repetitions": order.repetitions,
         "seed": _SEED,
         "outputs": _outputs(order.outputs) if order.outputs else None,
@@ -138,7 +139,8 @@ def _workload(load: Workload) -> dict[str, Any]:
     return {"name": load.name, "n_prompt": load.n_prompt, "n_gen": load.n_gen, "n_depth": load.n_depth}
 
 
-def _profile(order: Order, profile: PromptProfile) -> dict[str, Any]:
+def profile_request(order: Order, profile: PromptProfile) -> dict[str, Any]:
+    """A profile as children take it."""
     cold, warm = wants(order, profile)
     return {
         "name": profile.name,

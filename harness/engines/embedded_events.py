@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.domain.failure import Failure, FailureKind
@@ -25,6 +25,10 @@ _KIND_OF_SLUG = {
     "E-model-missing": FailureKind.INPUT_MISSING,
     "E-wheel-missing": FailureKind.INPUT_MISSING,
     "E-wheel-library": FailureKind.INPUT_MISSING,
+    "E-server-not-ready": FailureKind.TIMEOUT,
+    "E-answer-timeout": FailureKind.TIMEOUT,
+    "E-server-foreign": FailureKind.HARNESS,
+    "E-answer-mismatch": FailureKind.ECHO_MISMATCH,
 }
 _LONGEST_LOAD_NS = 1_000_000_000_000_000
 _SAID_OF_ITSELF = (
@@ -50,6 +54,7 @@ class Events:
         outputs: Answers to the prompts whose outputs are compared, in order.
         answers: Timed requests, in order.
         failed: The last words of a child that gave up: slug and message.
+        server_exit: How the server that it had started ended, where it died: exit code, or minus the signal.
         done: It said that everything was done.
         unreadable: Lines that are an event and not readable as one.
     """
@@ -60,6 +65,7 @@ class Events:
     outputs: list[Output] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     failed: tuple[str, str] | None = None
+    server_exit: int | None = None
     done: bool = False
     unreadable: int = 0
 
@@ -89,11 +95,23 @@ def child_failure(ended: Exit, events: Events) -> Failure | None:
     if ended.timed_out or events.failed is None or ended.code == 0:
         return process_failure(ended)
     slug, message = events.failed
+    if events.server_exit is not None:
+        return _server_failure(message, events.server_exit, ended)
     short = memory_failure(message, ended)
     if short:
         return short
     kind = _KIND_OF_SLUG.get(slug) or _KIND_OF_EXIT.get(ended.code or 0, FailureKind.HARNESS)
     return Failure(kind, message, slug, tail(ended.stderr))
+
+
+def _server_failure(message: str, returncode: int, ended: Exit) -> Failure:
+    """Why a server ended by itself: what it wrote says more than that it did."""
+    code, number = (returncode, None) if returncode >= 0 else (None, -returncode)
+    died = Exit(code, number, timed_out=False, stdout="", stderr=ended.stderr)
+    reason = process_failure(died)
+    if reason is None:
+        return Failure(FailureKind.CRASH, message, "E-server-died", tail(ended.stderr))
+    return replace(reason, message=f"{message}: {reason.message}")
 
 
 def identity(events: Events) -> dict[str, str]:
@@ -136,6 +154,7 @@ def _take(events: Events, line: Mapping[str, Any]) -> None:
             events.answers.append(_answer(line))
         case "failed":
             events.failed = (str(line["slug"]), str(line["message"]))
+            events.server_exit = None if line.get("server_exit") is None else int(line["server_exit"])
         case "done":
             events.done = True
         case _:

@@ -28,6 +28,7 @@ class Order:
         outputs: Prompts to answer, or ``None``.
         threads: Compute threads.
         slowdown: Share of its speed that is taken away on purpose: a calibration's planted loss.
+        timeout_s: Limit of the process, seconds.
     """
 
     arm: Arm
@@ -37,6 +38,7 @@ class Order:
     outputs: OutputProfile | None
     threads: int
     slowdown: float = 0.0
+    timeout_s: float = 600.0
 
     @property
     def plain(self) -> tuple[Workload, ...]:

@@ -11,6 +11,7 @@ from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
 from harness.engines.registry import engine_for
+from harness.engines.served_engine import ServedEngine
 from harness.execution.process import ProcessSpec, clean_environment, run_once
 
 _HELP_TIMEOUT_S = 60.0
@@ -34,6 +35,22 @@ def informed_engine(build: Build, environment: Mapping[str, str] | None = None) 
         return engine
     text = _help_text(engine.help_command(environment), _states(engine))
     return engine.informed(text) if help_flags(text) else engine
+
+
+def answering_engine(build: Build, environment: Mapping[str, str] | None = None) -> Engine:
+    """The engine of a build that answers requests; one that is given by path knows what its server's ``--help`` lists.
+
+    Args:
+        build: The build.
+        environment: Variables that its processes get.
+
+    Raises:
+        BadInput: If the build or its server is not there, or cannot be started.
+    """
+    if not build.path:
+        return engine_for(build)
+    engine = ServedEngine(build)
+    return engine.informed(_help_text(engine.help_command(environment), _states(engine)))
 
 
 def told_fork(build: Build, environment: Mapping[str, str] | None = None) -> tuple[Fork | None, str]:
@@ -78,7 +95,7 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
     return found
 
 
-def _states(engine: BenchEngine) -> tuple[tuple[int, int], ...]:
+def _states(engine: Engine) -> tuple[tuple[int, int], ...]:
     return tuple((state.st_mtime_ns, state.st_size) for state in (file.stat() for file in engine.locate()))
 
 

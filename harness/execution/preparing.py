@@ -13,7 +13,7 @@ from harness.domain.errors import BadInput
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
 from harness.execution.cores import default_threads
-from harness.execution.inspecting import informed_engine
+from harness.execution.inspecting import answering_engine, informed_engine
 from harness.models.hashing import file_sha256
 from harness.models.request import model_path
 
@@ -75,7 +75,8 @@ def _planted(job: Job, index: int) -> float:
 
 
 def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
-    engine = informed_engine(arm.build, dict(arm.environment))
+    inspect = answering_engine if job.profile else informed_engine
+    engine = inspect(arm.build, dict(arm.environment))
     files = engine.locate()
     order = Order(
         arm=arm,
@@ -85,6 +86,7 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
         outputs=None,
         threads=threads_for(arm, spare_core=job.design.quiet.spare_core),
         slowdown=slowdown,
+        timeout_s=job.design.timeout_s,
     )
     bytes_run = sorted(file_sha256(path) for path in files)
     opaque = engine.opaque()

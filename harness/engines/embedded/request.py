@@ -164,13 +164,26 @@ def parse_request(text: str) -> Request:
         outputs=_outputs(fields.get("outputs")),
         n_ctx=_number("n_ctx", fields.get("n_ctx", 0), low=0),
         slowdown=_share("slowdown", fields.get("slowdown", 0)),
-        profiles=tuple(_profile(f"profiles[{i}]", item) for i, item in _items("profiles", fields)),
+        profiles=profile_plans(fields),
     )
     if not request.workloads and not request.profiles and request.outputs is None:
         raise _refused("workloads", "nothing to do: neither workloads nor profiles nor outputs are asked for")
-    if any(profile.cold for profile in request.profiles[1:]):
-        raise _refused("profiles", "only the first can be cold: one request is the first of a process")
     return request
+
+
+def profile_plans(fields: Mapping[str, object]) -> tuple[ProfilePlan, ...]:
+    """The profiles of a request, checked.
+
+    Args:
+        fields: The request; its ``profiles`` are read.
+
+    Raises:
+        EmbeddedError: ``E-request``, naming the key.
+    """
+    plans = tuple(_profile(f"profiles[{i}]", item) for i, item in _items("profiles", fields))
+    if any(plan.cold for plan in plans[1:]):
+        raise _refused("profiles", "only the first can be cold: one request is the first of a process")
+    return plans
 
 
 def _refused(where: str, what: str) -> EmbeddedError:

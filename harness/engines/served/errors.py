@@ -1,0 +1,54 @@
+"""What can go wrong with a server, each by its name."""
+
+from __future__ import annotations
+
+from harness.engines.embedded.errors import EXIT_DECODE, EXIT_LOAD, EmbeddedError
+
+
+class ServerDied(EmbeddedError):  # noqa: N818 - reads as what it is at the raise
+    """``E-server-died``: the server ended by itself.
+
+    Attributes:
+        returncode: As of ``subprocess``: its exit code, or minus the signal.
+    """
+
+    def __init__(self, doing: str, returncode: int) -> None:
+        how = f"exit code {returncode}" if returncode >= 0 else f"signal {-returncode}"
+        super().__init__("E-server-died", f"the server ended with {how} {doing}", exit_code=EXIT_LOAD)
+        self.returncode = returncode
+
+
+def never_ready(waited_s: float, last: str) -> EmbeddedError:
+    """The deadline came before the server said that it was ready."""
+    message = f"the server was not ready after {waited_s:.0f} s ({last}); policy.timeout_s is the limit of a process"
+    return EmbeddedError("E-server-not-ready", message, exit_code=EXIT_LOAD)
+
+
+def too_slow(doing: str, why: str) -> EmbeddedError:
+    """The deadline came in the middle of an answer."""
+    return EmbeddedError("E-answer-timeout", f"the server was not done in time {doing}: {why}", exit_code=EXIT_DECODE)
+
+
+def foreign_server(found: str) -> EmbeddedError:
+    """Somebody else answers on the port."""
+    return EmbeddedError("E-server-foreign", f"the server that answers is not the one that was started: {found}")
+
+
+def error_answer(doing: str, status: int, said: str) -> EmbeddedError:
+    """The server refused or failed. Whose fault it is, the status tells."""
+    if status < 500 and "context" in said.lower():  # noqa: PLR2004 - HTTP's server errors
+        return EmbeddedError("E-prompt-too-long", f"the server refused the prompt {doing}: {said}")
+    code = EXIT_DECODE if status >= 500 else EXIT_LOAD  # noqa: PLR2004 - as above
+    return EmbeddedError(
+        "E-answer-error", f"the server answered with an error {doing}: {status} {said}", exit_code=code
+    )
+
+
+def truncated(doing: str, why: str) -> EmbeddedError:
+    """An answer that breaks off while the server lives on."""
+    return EmbeddedError("E-stream-truncated", f"the answer broke off {doing}: {why}", exit_code=EXIT_DECODE)
+
+
+def wrong_answer(doing: str, what: str) -> EmbeddedError:
+    """An answer to something else than was asked."""
+    return EmbeddedError("E-answer-mismatch", f"not what was asked {doing}: {what}", exit_code=EXIT_DECODE)

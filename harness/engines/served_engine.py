@@ -1,0 +1,183 @@
+"""The engine of a build's own ``llama-server``, for both forks: it answers the requests of prompt profiles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import harness
+from harness.domain.build import Build, Fork
+from harness.domain.errors import BadInput
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.workload import Metric, PromptProfile
+from harness.engines.bench_argv import threads_of
+from harness.engines.embedded_engine import INSTALLED_UNDER, profile_request
+from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
+from harness.engines.engine import Command, Exit, Order, Report
+from harness.engines.parse import first_failure
+from harness.engines.profile_rows import profile_rows
+from harness.engines.programs import FOLDERS, checked_program, libraries_of, opaque_reason, with_libraries
+from harness.engines.server_flags import server_argv, server_help_options, unsayable
+
+_NAME = "llama-server"
+_CHILD = "harness.engines.served"
+_EVERY_SERVER_HAS = frozenset({"--host", "--port"})
+_RESERVE_S, _RESERVED, _AT_MOST = 5.0, 0.05, 0.5
+"""Of a process's limit so much, in seconds and as a share, is left for saying what was waited for; at most so large a
+share."""
+_CELL_STEP = 256
+_SPECIAL_TOKENS = 8
+_SWITCHED_OFF = {
+    Fork.LLAMA_CPP: (("--no-ui",), ("--cache-ram", "0"), ("-fit", "off")),
+    Fork.IK_LLAMA_CPP: (("--webui", "none"), ("-cram", "0")),
+}
+"""Switched off beside the flags, newest spellings: pages, caches of prompts, placement that changes by itself."""
+_OLDER = {"--no-ui": ("--no-webui",)}
+
+
+class ServedEngine:
+    """Measures with ``llama-server``.
+
+    Args:
+        build: A build given by path.
+        help_text: What its server's ``--help`` printed, where that was read.
+    """
+
+    def __init__(self, build: Build, help_text: str = "") -> None:
+        self._build = build
+        self._options = server_help_options(help_text) or None
+
+    def informed(self, help_text: str) -> ServedEngine:
+        """This engine, knowing what the server's ``--help`` printed."""
+        return ServedEngine(self._build, help_text)
+
+    def help_command(self, environment: Mapping[str, str] | None = None) -> Command:
+        """The command that makes the server list its options.
+
+        Raises:
+            BadInput: If it is not there or not executable.
+        """
+        executable = self._executable()
+        return Command((str(executable), "--help"), with_libraries(executable, environment or {}))
+
+    def locate(self) -> Sequence[Path]:
+        """The server, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
+
+        Raises:
+            BadInput: ``E-server-missing``, ``E-build-not-executable``, ``E-build-not-a-program``,
+                ``E-not-llama-server``.
+        """
+        executable = self._executable()
+        if self._options and not self._options & _EVERY_SERVER_HAS:
+            message = f"{executable} is no {_NAME}: its --help lists no {' or '.join(sorted(_EVERY_SERVER_HAS))}"
+            raise BadInput("E-not-llama-server", message, where=f"builds.{self._build.name}")
+        return (executable, *libraries_of(executable))
+
+    def opaque(self) -> str:
+        """Why the located files do not tell what runs, if they do not."""
+        return opaque_reason(self._executable())
+
+    def refusal(self, order: Order) -> str:
+        """Why a server cannot do it: plain workloads, outputs, two first requests, flags that it cannot be told."""
+        if order.plain:
+            return f"llama-server times no {order.plain[0].name}: llama-bench does"
+        if order.outputs is not None:
+            return "llama-server gives no logits: outputs need an engine of a wheel"
+        if not order.of_profiles:
+            return "there is no request to answer"
+        cold = [load.name for load in order.of_profiles if load.metric is Metric.COLD]
+        if len(cold) > 1:
+            return f"{' and '.join(cold)}: only one request is the first of a process"
+        return unsayable(self._build.fork, order.arm.flags, self._options)
+
+    def command(self, order: Order) -> Command:
+        """A child of ours, told on standard input which server to start and what to ask it.
+
+        Args:
+            order: One that ``refusal`` has nothing against.
+
+        Raises:
+            BadInput: If the build is not there or not executable.
+        """
+        executable = self._executable()
+        home = Path(harness.__file__).resolve().parent.parent
+        request = {
+            "argv": self._argv(executable, order),
+            "environment": with_libraries(executable, dict(order.arm.environment)),
+            "model": str(order.model),
+            "deadline_s": _deadline_s(order.timeout_s),
+            "repetitions": order.repetitions,
+            "profiles": [profile_request(order, profile) for profile in order.profiles],
+        }
+        return Command(
+            (sys.executable, "-P", "-m", _CHILD),
+            {} if home.name in INSTALLED_UNDER else {"PYTHONPATH": str(home)},
+            json.dumps(request, allow_nan=False),
+        )
+
+    def read(self, order: Order, ended: Exit) -> Report:
+        """Rows, self-description and failure of one child; never raises."""
+        events = read_events(ended.stdout)
+        answered = profile_rows(order, events.answers)
+        rows = tuple(answered.rows[load.name] for load in order.of_profiles if load.name in answered.rows)
+        problems = [*answered.problems, *_unfinished(events)]
+        return Report(
+            rows=rows,
+            outputs=(),
+            load_s=load_seconds(events),
+            engine={**identity(events), **answered.prompts},
+            failure=first_failure(child_failure(ended, events), problems, order.workloads, rows, ended.stderr),
+        )
+
+    def asking_why(self, order: Order, ended: Exit) -> Command | None:  # noqa: ARG002 - the protocol's signature
+        """Nothing to ask: the server logs while it starts, and the child says what it waited for."""
+        return None
+
+    def _argv(self, executable: Path, order: Order) -> list[str]:
+        threads = str(threads_of(order))
+        cells = max(_cells(profile) for profile in order.profiles)
+        return [
+            *(str(executable), "-m", str(order.model), "-c", str(cells), "-np", "1", "-t", threads, "-tb", threads),
+            *(word for said in _SWITCHED_OFF[self._build.fork] for word in self._known(said)),
+            *server_argv(self._build.fork, order.arm.flags, self._options),
+        ]
+
+    def _known(self, said: tuple[str, ...]) -> tuple[str, ...]:
+        """An argument as this build spells it; nothing where it has nothing of the kind."""
+        ways = [said, *([_OLDER[said[0]]] if said[0] in _OLDER else [])]
+        return next((way for way in ways if self._options is None or way[0] in self._options), ())
+
+    def _executable(self) -> Path:
+        """The ``llama-server`` beside the ``llama-bench`` that the build's path names, or in its folder.
+
+        Raises:
+            BadInput: ``E-server-missing``, ``E-build-not-executable``, ``E-build-not-a-program``.
+        """
+        path = Path(self._build.path).expanduser()
+        candidates = [path / folder / _NAME for folder in FOLDERS] if path.is_dir() else [path.with_name(_NAME)]
+        found = next((file for file in candidates if file.is_file()), None)
+        if found is None:
+            hint = "prompt profiles are answered by it: compile with the target llama-server, or leave profiles out"
+            where = f"builds.{self._build.name}"
+            raise BadInput("E-server-missing", f"no {_NAME} at {path}", hint=hint, where=where)
+        return checked_program(self._build, found)
+
+
+def _deadline_s(timeout_s: float) -> float:
+    """How long the child waits before it says for what, and is not killed without a word."""
+    return timeout_s - min(max(_RESERVE_S, _RESERVED * timeout_s), _AT_MOST * timeout_s)
+
+
+def _cells(profile: PromptProfile) -> int:
+    """Context cells that a request needs at most: no tokenizer makes more tokens than bytes, but for special ones."""
+    prompt = profile.prompt_tokens or len(profile.text.encode()) + _SPECIAL_TOKENS
+    return -(-(prompt + profile.n_predict + _SPECIAL_TOKENS) // _CELL_STEP) * _CELL_STEP
+
+
+def _unfinished(events: Events) -> list[Failure]:
+    if events.done and not events.unreadable:
+        return []
+    said = f"{events.unreadable} unreadable line(s)" if events.unreadable else "the child did not say that it was done"
+    return [Failure(FailureKind.UNPARSABLE, said, "E-incomplete-output")]
