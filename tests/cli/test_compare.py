@@ -233,19 +233,25 @@ def test_a_calibration_of_the_files_machine_takes_the_place_of_the_default(sprea
 # ---- journals --------------------------------------------------------------------------------------------------------
 
 
+JOB = Job((BASELINE, CANDIDATE), (PP,), None, NodeClass("any"), Design(), ())
+
+
+def journal_head(writer: JournalWriter, node: NodeFacts) -> None:
+    writer.run_started(RunInfo("small", "local", cases=1))
+    writer.planned(PlannedCase(contrast(), JOB.id))
+    writer.job_submitted(JOB, 1)
+    writer.job_started(JOB.id, 1, node, "box")
+
+
 def journal(
     folder: Path, ours: list[float], theirs: list[float], node: NodeFacts = NODE, *, finished: bool = True
 ) -> Path:
-    job = Job((BASELINE, CANDIDATE), (PP,), None, NodeClass("any"), Design(), ())
     with JournalWriter(folder) as writer:
-        writer.run_started(RunInfo("small", "local", cases=1))
-        writer.planned(PlannedCase(contrast(), job.id))
-        writer.job_submitted(job, 1)
-        writer.job_started(job.id, 1, node, "box")
+        journal_head(writer, node)
         for each in arms_runs(ours, theirs):
-            writer.process(job.id, 1, each)
+            writer.process(JOB.id, 1, each)
         if finished:
-            writer.job_finished(job.id, 1, None)
+            writer.job_finished(JOB.id, 1, None)
     return folder
 
 
@@ -269,6 +275,22 @@ def test_journals_of_unlike_nodes_have_no_comparable_baseline(tmp_path: Path) ->
     assert "kernel differs" in row["reason"]
     (row,) = told(before, after, "--factor", "machine")
     assert row["verdict"] == "regressed"
+
+
+def test_void_quads_are_left_out_of_both_arms(tmp_path: Path) -> None:
+    """The first quad's candidate was throttled: none of that quad counts, as in the run's own verdict."""
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = tmp_path / "after"
+    with JournalWriter(after) as writer:
+        journal_head(writer, NODE)
+        for each in arms_runs([100] * 6, [10, 10, 90, 91, 89, 90]):
+            hurt = each.step.block == 0 and each.step.arm == 1
+            state = replace(each.conditions, throttled=0.5) if hurt else each.conditions
+            writer.process(JOB.id, 1, replace(each, conditions=state))
+        writer.job_finished(JOB.id, 1, None)
+    (row,) = told(before, after)
+    assert row["n"] == 4
+    assert row["verdict"] == "equivalent"
 
 
 def test_a_job_that_never_finished_is_not_compared(tmp_path: Path) -> None:

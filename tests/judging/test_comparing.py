@@ -174,10 +174,13 @@ def test_three_processes_are_judged_by_their_own_scatter() -> None:
 
 
 def test_two_processes_that_lie_apart_outweigh_the_assumption() -> None:
-    apart, together = only([row(80), row(120)], [row(100)]), only([row(100), row(100)], [row(100)])
-    assert apart.ratio is not None
-    assert together.ratio is not None
-    assert apart.ratio.high > together.ratio.high
+    widths = []
+    for pair in ((100, 100), (98, 102), (80, 120)):
+        ratio = only([row(one) for one in pair], [row(100)]).ratio
+        assert ratio is not None
+        widths.append(ratio.high / ratio.low)
+    assert widths[0] == pytest.approx(widths[1])
+    assert widths[2] > 1.2 * widths[1]
 
 
 def test_turns_are_told_by_times_and_not_by_order() -> None:
