@@ -23,7 +23,7 @@ and not judged: they are sums of the three effects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log1p
 
 from harness.domain.measurement import ProcessRun
@@ -32,7 +32,7 @@ from harness.domain.verdict import Effect, Estimate
 from harness.domain.words import Throughput
 from harness.judging.intervals import LogMean
 from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian, process_medians
-from harness.judging.sequential import INTERVAL_ALPHA, Limits, decide
+from harness.judging.sequential import INTERVAL_ALPHA, Decision, Limits, decide
 
 INTERACTION = "interaction"
 TESTS = 3
@@ -112,11 +112,11 @@ def judge_attribution(
     shared = Limits(limits.alpha / TESTS, limits.margin, limits.max_quads)
     half = Limits(shared.alpha, exp(log1p(limits.margin) / 2) - 1, limits.max_quads)
     decisions = (
-        decide(_contrasts(blocks, _FIRST), shared, spread),
-        decide(_contrasts(blocks, _SECOND), shared, spread),
-        decide([value / 2 for value in _contrasts(blocks, _BETWEEN)], half, spread),
+        _decided(_contrasts(blocks, _FIRST), shared, spread),
+        _decided(_contrasts(blocks, _SECOND), shared, spread),
+        _decided([value / 2 for value in _contrasts(blocks, _BETWEEN)], half, spread),
     )
-    words = [decision.throughput for decision in decisions]
+    words = [decision.throughput for decision, _ in decisions]
     return Attribution(
         first=_effect(first, blocks, _FIRST, words[0]),
         second=_effect(second, blocks, _SECOND, words[1]),
@@ -129,8 +129,19 @@ def judge_attribution(
         medians=tuple(tuple(found.values()) for found in medians),
         blocks=len(blocks),
         dropped=len({block for found in medians for block in found} - set(whole)),
-        open=any(decision.open for decision in decisions),
+        open=any(still_open for _, still_open in decisions),
     )
+
+
+def _decided(values: Sequence[float], limits: Limits, spread: Spread | None) -> tuple[Decision, bool]:
+    """What the blocks so far say, if there are no more of them, and whether more could still decide it.
+
+    As with quads, a job that ends before the rule has decided looks at its last block as the last look.
+    """
+    decision = decide(values, limits, spread)
+    if not decision.open or not values:
+        return decision, decision.open
+    return decide(values, replace(limits, max_quads=len(values)), spread), True
 
 
 def _contrasts(blocks: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:

@@ -155,6 +155,17 @@ def test_few_blocks_have_no_figures() -> None:
     assert {effect.ratio for effect in verdict.effects} == {None}
 
 
+def test_a_job_that_ended_early_is_judged_by_what_it_has() -> None:
+    """By its budget, say: the last block is looked at as the last one, and more could still decide the rest."""
+    kept = [each for each in runs((0, 0, -0.05, -0.05), sd=0.02, seed=4) if each.step.block < 6]
+    by_arm = [[each for each in kept if each.step.arm == arm] for arm in range(4)]
+    found = judge_attribution(by_arm, PP.name, FACTORS, LIMITS)
+    assert (found.blocks, found.open) == (6, True)
+    of_six = judge_attribution(by_arm, PP.name, FACTORS, replace(LIMITS, max_quads=6))
+    assert words(found) == words(of_six)
+    assert not of_six.open
+
+
 def test_blocks_that_lack_an_arm_are_dropped_and_counted() -> None:
     """Three arms of a block say nothing about the square."""
     kept = [each for each in runs((0, 0, -0.1, -0.1)) if (each.step.arm, each.step.block) != (1, 3)]
