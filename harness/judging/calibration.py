@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from scipy.special import betaincinv, chdtri, fdtrc
+from scipy.special import betainc, betaincinv, chdtri, fdtrc
 
 from harness.domain.spread import Spread
 from harness.domain.words import Throughput
@@ -33,6 +33,8 @@ NOISIEST_SD = 0.14
 _SEED = 20_251_202
 _MOST_TIMES = 2.0
 _SURE = 0.05
+_RARE = 0.001
+"""How improbable it must be that a healthy cell looks so ill: a matrix has many cells."""
 _ALARMED = (Throughput.REGRESSED, Throughput.IMPROVED)
 
 
@@ -183,18 +185,17 @@ def _resampled(log_ratios: Sequence[float], limits: Limits, spread: Spread) -> f
 
 def _too_alarmed(alike: Alike) -> str:
     for found in alike.alarms:
-        if found.low > found.alpha:
+        if found.alarms and betainc(found.alarms, found.decisions - found.alarms + 1, found.alpha) < _RARE:
             return f"the rule found a change in {found.alarms} of {found.decisions} decisions at {found.alpha:g}"
         drawn = found.resampled or 0.0
-        surely, _ = binomial_bounds(round(drawn * RESAMPLES), RESAMPLES, 0.001)
+        surely, _ = binomial_bounds(round(drawn * RESAMPLES), RESAMPLES, _RARE)
         if surely > 2 * found.alpha:
             return f"its scatter makes the rule alarm in {drawn:.1%} of cases at {found.alpha:g}"
     return ""
 
 
 def _favoured(alike: Alike) -> str:
-    """At a tenth of a percent: many cells are asked."""
-    if alike.shift_p >= 0.001:  # noqa: PLR2004
+    if alike.shift_p >= _RARE:
         return ""
     return f"equal arms differed by {alike.shift:+.2%} (p = {alike.shift_p:.1g})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from harness.domain.case import (
     AttributionCheck,
@@ -33,6 +34,7 @@ from harness.judging.quants import limits_of as output_limits_of
 from harness.judging.quarantine import quarantined
 from harness.judging.record import JobRecord
 from harness.judging.samples import arm_speed
+from harness.judging.shortfall import shortfall_text
 from harness.judging.throughput import ContrastVerdict, limits_of
 from harness.judging.trade_offs import accepted, reading
 from harness.judging.voids import voids_text
@@ -187,8 +189,16 @@ def _contrast_reason(
         ours, theirs = found.incomplete
         figures.append(f"processes outside whole quads: baseline {ours}, candidate {theirs}")
     undecided = Status.INCONCLUSIVE if found.throughput is Throughput.INCONCLUSIVE else Status.PASS
+    if undecided is Status.INCONCLUSIVE:
+        notes = [*notes, _shortfall(evidence, found)]
     figures += [*filter(None, notes), *_circumstances(evidence, undecided)]
     return f"{found.throughput}: {', '.join(figures)},"
+
+
+def _shortfall(evidence: Evidence, found: ContrastVerdict) -> str:
+    """How much more it would take."""
+    limits = limits_of(evidence.policy, evidence.record.job, evidence.case.workload_name)
+    return shortfall_text(found.log_ratios, limits, fmean(run.wall_s for run in evidence.all_runs))
 
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:

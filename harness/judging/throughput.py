@@ -42,6 +42,12 @@ class ContrastVerdict:
     incomplete: tuple[int, int]
     open: bool
 
+    @property
+    def log_ratios(self) -> tuple[float, ...]:
+        """Log ratios of the quads that the ratio is made of."""
+        pairs = [theirs.log_tps - ours.log_tps for ours, theirs in zip(self.baseline, self.candidate, strict=True)]
+        return tuple((first + second) / 2 for first, second in zip(pairs[::2], pairs[1::2], strict=True))
+
 
 def limits_of(policy: Policy, job: Job, workload: str) -> Limits:
     """How strictly a workload of a job is decided: its schedule is the most that can be had.

@@ -129,10 +129,10 @@ def test_a_machine_that_nothing_can_be_judged_on_says_so() -> None:
 
 
 def test_alarms_that_are_too_many_are_found() -> None:
-    """Of fresh decisions by their exact lower bound, of resampled ones at twice the promise."""
+    """Of fresh decisions where that many are improbable, of resampled ones at twice the promise."""
     fresh = Alarms(0.05, 20, 8, *binomial_bounds(8, 20), resampled=0.01)
     drawn = Alarms(0.05, 20, 0, *binomial_bounds(0, 20), resampled=0.2)
-    few = Alarms(0.05, 20, 2, *binomial_bounds(2, 20), resampled=0.05)
+    few = Alarms(0.01, 2, 1, *binomial_bounds(1, 2), resampled=0.02)
     assert "8 of 20 decisions at 0.05" in faults(replace(alike(), alarms=(fresh,)), None)[0]
     assert "20.0% of cases" in faults(replace(alike(), alarms=(drawn,)), None)[0]
     assert faults(replace(alike(), alarms=(few,)), None) == ()

@@ -7,8 +7,11 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judging_support import arms_runs, contrast, record
 
+from harness.domain.policy import Policy
 from harness.domain.words import Throughput
+from harness.judging.judge import judge
 from harness.judging.sequential import Limits, decide
 from harness.judging.shortfall import quads_to_decide, shortfall_text
 
@@ -49,3 +52,13 @@ def test_it_is_told_in_quads_and_minutes(log_ratios: list[float], said: str) -> 
     told = shortfall_text(log_ratios, LIMITS, 30.0)
     assert said in told
     assert bool(told) == bool(said)
+
+
+def test_an_inconclusive_verdict_says_what_it_needs() -> None:
+    """A decided one does not."""
+    noisy = arms_runs([100.0, 104.0, 97.0, 101.0] * 3, [101.0, 97.0, 99.0, 107.0, 92.0, 103.0] * 2)
+    told = judge(contrast(), record(noisy), Policy(margin=0.05))
+    assert told.throughput is Throughput.INCONCLUSIVE
+    assert "would likely decide it" in told.reason
+    clear = judge(contrast(), record(arms_runs([100.0] * 12, [50.0] * 12)), Policy())
+    assert "decide it" not in clear.reason
