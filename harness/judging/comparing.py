@@ -36,6 +36,7 @@ from harness.judging.comparing_cells import (
 )
 from harness.judging.comparing_evidence import Evidence
 from harness.judging.comparing_processes import Reduction
+from harness.judging.comparing_sessions import controls_of, movement, relative
 from harness.judging.effects import ASSUMED, Component, Effect, bounded_exp, p_text
 
 DEFAULT_PROCESS_SPREAD = 0.035
@@ -153,13 +154,28 @@ def _judged(meeting: Meeting, sides: tuple[Side, Side], settings: Settings) -> C
     machines = [difference.text for difference in found if difference.factor == MACHINE]
     if machines and settings.factor != MACHINE:
         return replace(blank, why=f"no comparable baseline: another machine, {', '.join(machines)}")
-    processes = [[process for row in cell.rows if (process := reduction.process(row))] for cell in meeting]
-    if len(processes[0]) < len(ours.rows) or len(processes[1]) < len(theirs.rows):
+    controls = controls_of(meeting, [side.rows for side in sides])
+    evidence = _evidence(meeting, controls, reduction, settings)
+    if evidence is None:
         return replace(blank, why="a process has no repetition left after its warm-up")
-    spread, source = settings.spread_of(blank.workload)
-    evidence = Evidence(tuple(processes[0]), tuple(processes[1]), reduction, spread, source)
-    beside = [*_contrast_notes(found, settings), *_once_notes(ours, theirs), *_session_notes(meeting, sides)]
-    return _decided(blank, evidence, beside, settings)
+    beside = [*_session_notes(meeting, controls, reduction), *_contrast_notes(found, settings)]
+    return _decided(blank, evidence, [*beside, *_once_notes(ours, theirs)], settings)
+
+
+def _evidence(
+    meeting: Meeting, controls: list[list[ImportedRow]], reduction: Reduction, settings: Settings
+) -> Evidence | None:
+    """The processes of both cells, relative to their controls where they have some."""
+    rows = [cell.rows for cell in meeting]
+    spread, source = settings.spread_of(meeting[0].first.workload)
+    if controls:
+        sides = [relative(side, others, reduction) for side, others in zip(rows, controls, strict=True)]
+        spread, source = spread.scaled(2), f"{source}; of a process and its baseline"
+    else:
+        sides = [[process for row in side if (process := reduction.process(row))] for side in rows]
+    if [len(side) for side in sides] != [len(side) for side in rows]:
+        return None
+    return Evidence(tuple(sides[0]), tuple(sides[1]), reduction, spread, source)
 
 
 def _decided(blank: Comparison, evidence: Evidence, beside: Sequence[str], settings: Settings) -> Comparison:
@@ -253,21 +269,17 @@ def _once_notes(ours: Cell, theirs: Cell) -> list[str]:
     return [f"said by one side only, so not compared: {', '.join(names[:_MOST_LISTED])}{more}"]
 
 
-def _session_notes(meeting: Meeting, sides: tuple[Side, Side]) -> list[str]:
-    """Of two journals of ours: how the baseline arm moved beside this one, which nobody meant to change."""
+def _session_notes(meeting: Meeting, controls: list[list[ImportedRow]], reduction: Reduction) -> list[str]:
+    """Of two journals of ours: what the ratio is relative to."""
     if not all(cell.first.case for cell in meeting):
         return []
-    notes = ["two sessions: what changed on the machine between them is a part of the ratio"]
-    before, after = (_control_speed(cell, side) for cell, side in zip(meeting, sides, strict=True))
-    if before and after:
-        notes.append(f"the baseline arm beside it moved by {100 * (after / before - 1):+.1f} %")
-    return notes
-
-
-def _control_speed(cell: Cell, side: Side) -> float | None:
-    wanted = (cell.first.control, cell.first.workload)
-    rows = tuple(row for row in side.rows if row.case and (row.case, row.workload) == wanted)
-    return _speed(Cell(rows), Reduction.of(rows)) if rows else None
+    if not controls:
+        lacking = "no baseline arm of the same bytes was measured beside it in both"
+        return [f"two sessions: what changed on the machine between them is a part of the ratio, for {lacking}"]
+    moved = f"{100 * (movement(controls, reduction) - 1):+.1f} %"
+    return [
+        f"two sessions: the ratio is relative to the baseline arm beside it, the same bytes both times, moved {moved}"
+    ]
 
 
 def _is_control(row: ImportedRow) -> bool:

@@ -244,12 +244,18 @@ def journal_head(writer: JournalWriter, node: NodeFacts) -> None:
 
 
 def journal(
-    folder: Path, ours: list[float], theirs: list[float], node: NodeFacts = NODE, *, finished: bool = True
+    folder: Path,
+    ours: list[float],
+    theirs: list[float],
+    node: NodeFacts = NODE,
+    *,
+    finished: bool = True,
+    content: str = "",
 ) -> Path:
     with JournalWriter(folder) as writer:
         journal_head(writer, node)
         for each in arms_runs(ours, theirs):
-            writer.process(JOB.id, 1, each)
+            writer.process(JOB.id, 1, replace(each, content_key=content or each.content_key))
         if finished:
             writer.job_finished(JOB.id, 1, None)
     return folder
@@ -262,8 +268,26 @@ def test_candidate_arms_of_two_journals_are_compared_through_time(tmp_path: Path
     assert row["verdict"] == "regressed"
     assert row["n"] == 4
     assert row["case"].endswith("@any")
-    assert "two sessions" in row["reason"]
-    assert "the baseline arm beside it moved by -1.0 %" in row["reason"]
+    assert row["ratio"] == pytest.approx((70 / 99) / (90 / 100), rel=0.01)
+    assert "relative to the baseline arm beside it, the same bytes both times, moved -1.0 %" in row["reason"]
+
+
+def test_a_machine_that_became_slower_is_no_regression(tmp_path: Path) -> None:
+    """Both arms lost a quarter, the baseline of the same bytes too."""
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = journal(tmp_path / "after", [75, 76, 74, 75], [68, 68.1, 67.5, 67])
+    (row,) = told(before, after)
+    assert row["verdict"] == "equivalent"
+    assert "moved -25.0 %" in row["reason"]
+
+
+def test_without_an_unchanged_baseline_the_caveat_is_told(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = journal(tmp_path / "after", [100, 101, 99, 100], [70, 71, 70, 69], content="other")
+    (row,) = told(before, after)
+    assert row["verdict"] == "regressed"
+    assert row["ratio"] == pytest.approx(70 / 90, rel=0.01)
+    assert "what changed on the machine between them is a part of the ratio" in row["reason"]
 
 
 def test_journals_of_unlike_nodes_have_no_comparable_baseline(tmp_path: Path) -> None:
