@@ -140,7 +140,7 @@ def stated_once(baseline: Cell, candidate: Cell) -> tuple[str, ...]:
 def build_word(build: ImportedBuild) -> str:
     """A build in a few words."""
     number = f"({build.number})" if build.number else ""
-    parts = [build.fork or "", build.commit or build.content[:12], number, build.backends]
+    parts = [build.fork or "", build.commit, number, build.backends]
     return " ".join(part for part in parts if part) or "a build"
 
 
@@ -276,14 +276,11 @@ def _other(is_baseline: bool) -> str:
 
 
 def _build_difference(ours: ImportedBuild, theirs: ImportedBuild) -> Iterator[Difference]:
-    pairs = [
-        (ours.fork, theirs.fork),
-        (ours.number, theirs.number),
-        (ours.backends, theirs.backends),
-        (ours.content, theirs.content),
-    ]
+    pairs = [(ours.fork, theirs.fork), (ours.number, theirs.number), (ours.backends, theirs.backends)]
     if _commits_differ(ours.commit, theirs.commit) or any(a and b and a != b for a, b in pairs):
         yield Difference(BUILD, f"build differs ({build_word(ours)} v {build_word(theirs)})")
+    elif ours.content and theirs.content and ours.content != theirs.content:
+        yield Difference(BUILD, f"what ran differs (content {ours.content[:12]} v {theirs.content[:12]})")
 
 
 def _commits_differ(ours: str, theirs: str) -> bool:

@@ -288,6 +288,7 @@ def test_without_an_unchanged_baseline_the_caveat_is_told(tmp_path: Path) -> Non
     assert row["verdict"] == "regressed"
     assert row["ratio"] == pytest.approx(70 / 90, rel=0.01)
     assert "what changed on the machine between them is a part of the ratio" in row["reason"]
+    assert "contrast: what ran differs" in row["reason"]
 
 
 def test_journals_of_unlike_nodes_have_no_comparable_baseline(tmp_path: Path) -> None:
