@@ -12,9 +12,9 @@ outermost quads are trimmed, which a disturbed process does not blind.
 a change that is certain but too small to matter must not block anybody, so the reason tells of it and the verdict does
 not.
 
-*At once*: the first quads decide what no plausible scatter explains. A single one does where a spread is known and the
-change is further away than a disturbed process could bring it. After that quads are judged as if they scattered by ten
-per cent, by twice of what is known, or by what is seen, whichever is most, and each of them has to show the change.
+*At once*: the first three quads decide what no plausible scatter explains. One does where a spread is known and
+the change is further away than a disturbed process could bring it. More do where each shows a change of some factor
+two, judged as if quads scattered by ten per cent, by twice of what is known, or by what is seen, whichever is most.
 
 *Different*: at the first look at which a one-sided test at 0.10 finds something (the screen, the same for both
 directions), or the first two quads are beyond the margin, a case is suspected. It is regressed or improved once all
@@ -46,9 +46,10 @@ from harness.judging.looks import (
 INTERVAL_ALPHA = 0.01
 """Intervals that are shown hold 99 %, whatever alpha is: at 1e-5 an interval of few quads says nothing to a reader."""
 
-_NEAREST = {1: 0.40, 2: 0.40, 3: 0.20, 4: 0.10, 5: 0.10}
+_NEAREST = {1: 0.40, 2: 0.50, 3: 0.40}
 """What each of the first quads has to show for a decision at once, log scale: the number of quads, then the change. A
-process that takes twice as long as its like moves a quad by 0.35."""
+process that takes twice as long as its like moves a quad by 0.35; two quads of 0.5 are rare even where they scatter by
+0.2."""
 
 _SCREEN_TAIL = 0.10
 _FRESH_TAIL = 0.01

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
@@ -100,7 +101,15 @@ class _References:
             if workload.profile:
                 yield from self._profile(index)
         yield from self._checks()
+        yield from self._trades()
         yield from self._taken_twice()
+
+    def _trades(self) -> Iterator[Problem]:
+        """A trade about workloads that the matrix does not have would never be made, and nobody would notice."""
+        for index, trade in enumerate(self._matrix.policy.trades):
+            for key, pattern in (("gain", trade.gain), ("loss", trade.loss)):
+                if not any(fnmatchcase(name, pattern) for name in self._known["workload"]):
+                    yield self._unknown("workload", pattern, self._known["workload"], "policy", "trades", index, key)
 
     def _builds(self) -> Iterator[Problem]:
         """A wheel must be one that an engine knows, and of the fork; whether it is installed is the node's business."""

@@ -37,6 +37,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_TOKENS = 1 << 24
 _MAX_REPEATS = 10_000
 _MAX_TIMEOUT_S = 7 * 86_400.0
+_MAX_MINUTES = 7 * 1440.0
 
 
 def _value(found: Any) -> FlagValue:
@@ -107,6 +108,22 @@ def _threads(found: Any) -> int | Literal["auto"]:
     raise ValueError(f'expected "auto" or a whole number above 0, found {_kind(found)}')
 
 
+def _margin(found: Any) -> float | Literal["auto"]:
+    """A relative change, or ``auto`` for what the known spread can decide."""
+    if found == "auto":
+        return "auto"
+    if isinstance(found, int | float) and not isinstance(found, bool) and 0 < found < 1:
+        return float(found)
+    raise ValueError(f'expected "auto" or a number above 0 and below 1, found {_kind(found)}')
+
+
+def _even(found: int) -> int:
+    """Blocks come in pairs: two of them are a quad."""
+    if found % 2:
+        raise ValueError(f"expected an even number, because two blocks are one quad, found {found}")
+    return found
+
+
 def _kind(found: Any) -> str:
     words = {dict: "a table", list: "a list", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
     return f"{words.get(type(found), type(found).__name__)} ({found!r})"
@@ -154,6 +171,10 @@ Side = Annotated[FlagValue | Configuration, PlainValidator(_side, json_schema_in
 Threads = Annotated[
     int | Literal["auto"],
     PlainValidator(_threads, json_schema_input_type=Literal["auto"] | Annotated[int, Field(ge=1)]),
+]
+Margin = Annotated[
+    float | Literal["auto"],
+    PlainValidator(_margin, json_schema_input_type=Literal["auto"] | Annotated[float, Field(gt=0, lt=1)]),
 ]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$", max_length=_MAX_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -368,29 +389,47 @@ class MemoryEntry(Entry):
 CheckEntry = Annotated[FloorEntry | OutputsEntry | MemoryEntry, Field(discriminator="kind")]
 
 
+class TradeEntry(Entry):
+    """``[[policy.trades]]``: a loss that is accepted for a gain of the same contrast."""
+
+    gain: Text
+    at_least: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    loss: Text
+    at_most: Annotated[float, Field(gt=0, lt=1)]
+
+
 class Policy(Entry):
     """``[policy]``: how often things are repeated and how they are judged."""
 
     warmup: Repeats = 4
     repetitions: SomeRepeats = 3
-    blocks: SomeRepeats = 4
+    blocks: Annotated[SomeRepeats, AfterValidator(_even)] = 24
+    minutes: Annotated[float, Field(gt=0, le=_MAX_MINUTES)] | None = None
     burn_in: SomeRepeats = 1
     timeout_s: Annotated[float, Field(gt=0, le=_MAX_TIMEOUT_S)] = 600.0
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.01
-    margin: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 1e-3
+    margin: Margin = "auto"
     ceiling_tps: Positive = 1_000_000.0
     inconclusive: Literal["skip", "error"] = "skip"
     threads: Threads = "auto"
+    trades: list[TradeEntry] = []
 
     @property
     def design(self) -> Design:
         """The part that jobs carry."""
-        return Design(self.warmup, self.repetitions, self.burn_in, self.blocks, self.timeout_s)
+        return Design(self.warmup, self.repetitions, self.burn_in, self.blocks, self.timeout_s, self.minutes)
 
     @property
     def judging(self) -> policy.Policy:
         """The part that verdicts are made by."""
-        return policy.Policy(self.alpha, self.margin, self.ceiling_tps, self.inconclusive)
+        return policy.Policy(
+            alpha=self.alpha,
+            margin=policy.UNKNOWN_SPREAD_MARGIN if self.margin == "auto" else self.margin,
+            ceiling_tps=self.ceiling_tps,
+            inconclusive=self.inconclusive,
+            auto_margin=self.margin == "auto",
+            trades=tuple(policy.Trade(each.gain, each.at_least, each.loss, each.at_most) for each in self.trades),
+        )
 
 
 class Matrix(Entry):

@@ -127,6 +127,13 @@ def test_a_loss_of_half_is_decided_by_one_quad_where_the_spread_is_known() -> No
     assert (set(words), mean) == ({Throughput.REGRESSED}, 6.0)
 
 
+def test_a_busy_machine_does_not_fool_the_first_quads() -> None:
+    """Quads that scatter by a fifth, twice as far as is assumed of any machine: hardly more false alarms than alpha."""
+    rng = random.Random(3)  # noqa: S311 - noise, not a secret
+    words = [decide(quads(rng, 0.2, count=3), ADVICE).throughput for _ in range(5000)]
+    assert sum(word in DIFFERENT for word in words) <= 5000 * ADVICE.alpha + 3 * math.sqrt(5000 * ADVICE.alpha)
+
+
 def test_one_disturbed_process_decides_nothing_at_once() -> None:
     """It takes twice as long as its like: half of a log 2, one way or the other."""
     for spread in (None, KNOWN):

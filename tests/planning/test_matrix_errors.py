@@ -504,8 +504,33 @@ factors = [
             "E-matrix-invalid",
             r'm.toml: policy."a\nb\u001b[31m"',
             r"unknown key 'a\nb\x1b[31m'",
-            "known: alpha, blocks, burn_in, ceiling_tps, inconclusive, margin, repetitions, threads, timeout_s, warmup",
+            "known: alpha, blocks, burn_in, ceiling_tps, inconclusive, margin, minutes, repetitions, threads, "
+            "timeout_s, trades, warmup",
             id="key with a line break and an escape",
+        ),
+        pytest.param(
+            "[policy]\nblocks = 7",
+            "E-matrix-invalid",
+            "m.toml: policy.blocks",
+            "expected an even number, because two blocks are one quad, found 7",
+            "",
+            id="odd blocks",
+        ),
+        pytest.param(
+            "[policy]\nmargin = 1.5",
+            "E-matrix-invalid",
+            "m.toml: policy.margin",
+            'expected "auto" or a number above 0 and below 1, found a number (1.5)',
+            "",
+            id="margin above one",
+        ),
+        pytest.param(
+            "[[policy.trades]]\ngain = 'pp*'\nat_least = 0.1\nloss = 'ttg*'\nat_most = 0.03",
+            "E-unknown-workload",
+            "m.toml: policy.trades[0].loss",
+            "unknown workload 'ttg*'",
+            "did you mean 'tg8'?",
+            id="trade without a workload",
         ),
         pytest.param(
             CONFIGURATION.replace('"new"', '"nwe"'),
@@ -655,7 +680,7 @@ def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     assert lines[0] == "3 problems"
     assert sorted(line.split("(")[0].strip() for line in lines[1:]) == [
         "E-matrix-invalid: m.toml: policy.block: unknown key 'block'",
-        "E-matrix-invalid: m.toml: policy.margin: expected a valid number, found 'x'",
+        'E-matrix-invalid: m.toml: policy.margin: expected "auto" or a number above 0 and below 1, found a text',
         "E-unknown-flag: m.toml: flags.fmo: unknown flag 'fmo'",
     ]
 

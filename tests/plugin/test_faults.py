@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from mini_matrix import CASES
+from mini_matrix import CASES, endless
 
 from harness.domain.words import Status
 from harness.execution.executors import NAMES
@@ -27,7 +27,7 @@ class Driver:
     def __init__(self, project: Path, executor: str, blocks: int = 60) -> None:
         self.reports = project / "moe-reports"
         matrix = project / "matrices" / "local.toml"
-        matrix.write_text(matrix.read_text().replace("blocks = 3", f"blocks = {blocks}"))
+        matrix.write_text(endless(matrix.read_text(), blocks))
         command = [sys.executable, "-m", "pytest", "-m", "moe", f"--moe-executor={executor}", "-p", "no:cacheprovider"]
         self.log = project / "driver.log"
         with self.log.open("w") as log:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from mini_matrix import CASES
+from mini_matrix import CASES, endless
 
 from harness.reporting.replay import read_journal
 
@@ -79,7 +79,7 @@ def test_workers_that_reach_no_cluster_say_so_for_each_case(project: pytest.Pyte
 def test_an_embedded_cluster_listens_on_loopback_only(project: pytest.Pytester) -> None:
     """Every listening socket below the driver is bound to 127.0.0.1 or ::1."""
     matrix = project.path / "matrices" / "local.toml"
-    matrix.write_text(matrix.read_text().replace("blocks = 3", "blocks = 60"))
+    matrix.write_text(endless(matrix.read_text()))
     with (project.path / "log").open("w") as log:
         driver = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-m", "moe", "-p", "no:cacheprovider"],

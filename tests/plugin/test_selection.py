@@ -29,13 +29,13 @@ def ids(lines: Sequence[str]) -> list[str]:
 
 
 def test_the_whole_matrix_runs_in_one_job(project: pytest.Pytester) -> None:
-    """Every case ends in one outcome; eight process starts measure all nine cases."""
+    """Every case ends in one outcome; ten process starts measure all nine cases."""
     result = project.runpytest(*LOCAL)
     outcomes = result.parseoutcomes()
     assert sum(outcomes.get(word, 0) for word in ("passed", "skipped")) == CASES
     assert outcomes.get("failed", 0) == outcomes.get("errors", 0) == 0
     assert len(planned(project)) == CASES
-    assert process_starts(project) == 8
+    assert process_starts(project) == 10
     assert (project.path / "moe-reports" / "junit.xml").is_file()
 
 
