@@ -25,6 +25,7 @@ from harness.judging.attribution import Attribution, judge_attribution
 from harness.judging.attribution_words import attribution_text
 from harness.judging.contrasts import contrast_of
 from harness.judging.disturbance import disturbance_text
+from harness.judging.ending import ending_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
@@ -202,10 +203,10 @@ def _shortfall(evidence: Evidence, found: ContrastVerdict) -> str:
 
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:
-    """What is void, and of the undecided what disturbed them."""
+    """What is void, and of the undecided why there is no more of them and what disturbed them."""
     told = [voids_text(evidence.record.runs)]
     if status is Status.INCONCLUSIVE:
-        told.append(disturbance_text(evidence.all_runs))
+        told += [ending_text(evidence.record), disturbance_text(evidence.all_runs)]
     return [text for text in told if text]
 
 

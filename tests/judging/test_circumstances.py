@@ -1,0 +1,53 @@
+"""What a reason tells of the machine and of the budget, where a case stays undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from judging_support import BASELINE, arms_runs, contrast, record
+
+from harness.domain.measurement import ProcessRun
+from harness.domain.policy import Policy
+from harness.domain.stopping import JobEnd
+from harness.domain.words import Throughput
+from harness.judging.ending import ending_text
+from harness.judging.judge import judge
+from harness.judging.record import JobRecord
+
+NOISY = arms_runs([100, 110, 90, 104, 99, 108], [97, 92, 107, 93, 111, 99])
+
+
+def ended(runs: Sequence[ProcessRun], minutes: float | None, end: JobEnd | None = JobEnd.BUDGET) -> JobRecord:
+    told = record(runs)
+    return replace(told, job=replace(told.job, design=replace(told.job.design, minutes=minutes)), end=end)
+
+
+def test_the_undecided_name_the_budget_that_ended_them_and_the_busy_machine() -> None:
+    busy = [replace(run, conditions=replace(run.conditions, foreign_load=0.4)) for run in NOISY]
+    verdict = judge(contrast(), ended(busy, 5), Policy())
+    assert verdict.throughput is Throughput.INCONCLUSIVE
+    assert "the budget of 5 minutes ended after 3 quads" in verdict.reason
+    assert "the pinned cores were 40 % busy with other work" in verdict.reason
+
+
+def test_void_quads_are_counted_in_the_reason() -> None:
+    throttled = [
+        replace(run, conditions=replace(run.conditions, throttled=0.3)) if run.step.block == 2 else run for run in NOISY
+    ]
+    reason = judge(contrast(), record(throttled), Policy()).reason
+    assert "1 quad void on all arms: cores throttled (processes that gave cause: baseline 1, candidate 1)" in reason
+
+
+@pytest.mark.parametrize(
+    ("minutes", "end"), [(5.0, JobEnd.DECIDED), (5.0, JobEnd.SCHEDULE), (5.0, None), (None, JobEnd.SCHEDULE)]
+)
+def test_another_end_is_not_the_budgets(minutes: float | None, end: JobEnd | None) -> None:
+    assert ending_text(ended(NOISY, minutes, end)) == ""
+
+
+def test_one_is_said_in_the_singular() -> None:
+    alone = replace(record(NOISY[:1]), end=JobEnd.BUDGET)
+    job = replace(alone.job, arms=(BASELINE,), design=replace(alone.job.design, minutes=1))
+    assert ending_text(replace(alone, job=job)) == "the budget of 1 minute ended after 1 block"
