@@ -83,6 +83,7 @@ class Verdict:
         synthetic: The weights are random.
         contrast: Name of the contrast that the case belongs to, if any.
         effects: Of an attribution: the two factors, their interaction, then the simple steps.
+        void: Which measurements of its job count for nothing, and why; empty where all count.
     """
 
     case: str
@@ -101,3 +102,4 @@ class Verdict:
     synthetic: bool = False
     contrast: str = ""
     effects: tuple[Effect, ...] = ()
+    void: str = ""

@@ -13,7 +13,7 @@ from harness.domain.verdict import ArmSpeed, Effect, Estimate, Verdict
 from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
 from harness.domain.workload import is_time
 from harness.judging.record import JobRecord
-from harness.judging.voids import voided_blocks
+from harness.judging.voids import voided_blocks, voids_text
 from harness.judging.wording import expected_text, node_text
 
 
@@ -114,6 +114,7 @@ class Evidence:
             expected=expected_text(self.case.check, self.policy),
             arms=tuple(arms),
             effects=tuple(effects),
+            void=voids_text(self.record.runs) if self.times_speed else "",
             contrast=self.case.contrast,
             slug=slug,
             detail=detail,

@@ -234,9 +234,10 @@ def _attribution(evidence: Evidence, check: AttributionCheck) -> Verdict:
     )
     status = _attribution_status(found, check.expect)
     word = "inconclusive: " if status is Status.INCONCLUSIVE else ""
+    figures = ", ".join([speeds_text(arms, ", "), *_circumstances(evidence, status)])
     return evidence.verdict(
         status,
-        f"{word}{attribution_text(found)}; {speeds_text(arms, ', ')},",
+        f"{word}{attribution_text(found)}; {figures},",
         throughput=found.first.throughput,
         estimate=found.first.ratio,
         arms=arms,

@@ -34,7 +34,7 @@ _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
-    """Print the table, the reasons of what did not pass, attributions in words, warnings and the counts.
+    """Print the table, the reasons of what did not pass, attributions in words, void data, warnings and the counts.
 
     Args:
         console: Where to; its width decides the columns' widths.
@@ -47,6 +47,8 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
     for verdict in ordered:
         if verdict.status is not Status.PASS or verdict.effects:
             _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
+        elif verdict.void:
+            _print_line(console, f"void data: {verdict.case}", verdict.void)
     for verdict in gone_pitfalls(verdicts):
         _print_line(console, f"warning: {verdict.case}", verdict.reason)
     for note in notes:

@@ -11,10 +11,11 @@ from judging_support import BASELINE, arms_runs, contrast, record
 from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
-from harness.domain.words import Throughput
+from harness.domain.words import Status, Throughput
 from harness.judging.ending import ending_text
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
+from harness.reporting.summary import summary_text
 
 NOISY = arms_runs([100, 110, 90, 104, 99, 108], [97, 92, 107, 93, 111, 99])
 
@@ -38,6 +39,19 @@ def test_void_quads_are_counted_in_the_reason() -> None:
     ]
     reason = judge(contrast(), record(throttled), Policy()).reason
     assert "1 quad void on all arms: cores throttled (processes that gave cause: baseline 1, candidate 1)" in reason
+
+
+def test_void_data_of_what_passed_are_in_the_summary() -> None:
+    """Nobody reads the reason of a pass: that a part of it counted for nothing has a line of its own."""
+    steady = arms_runs([100, 100.1] * 8, [100.1, 100] * 8)
+    throttled = [
+        replace(run, conditions=replace(run.conditions, throttled=0.3)) if run.step.block == 2 else run
+        for run in steady
+    ]
+    clean, void = (judge(contrast(), record(runs), Policy()) for runs in (steady, throttled))
+    assert (clean.status, void.status) == (Status.PASS, Status.PASS)
+    assert "void data" not in summary_text([clean])
+    assert f"void data: {void.case}\n    1 quad void on all arms: cores throttled" in summary_text([void])
 
 
 @pytest.mark.parametrize(
