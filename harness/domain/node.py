@@ -32,12 +32,16 @@ class Gpu:
         vram_bytes: Total memory.
         driver: Driver version.
         uuid: Stable id of the device.
+        vendor: ``nvidia``, ``amd``, ...
+        arch: What code is compiled for: CUDA's compute capability, e.g. ``9.0``; empty where the driver does not tell.
     """
 
     name: str
     vram_bytes: int
     driver: str
     uuid: str
+    vendor: str = "nvidia"
+    arch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class NodeFacts:
         cgroup_memory_bytes: Memory limit of the cgroup, where there is one.
         numa_nodes: Number of NUMA nodes.
         swap_bytes: Configured swap.
+        os: Operating system as a build's platform says it, e.g. ``linux``; empty in journals that did not ask.
+        machine: Processor architecture, e.g. ``x86_64``; likewise.
     """
 
     cpu_model: str
@@ -69,6 +75,8 @@ class NodeFacts:
     cgroup_memory_bytes: int | None
     numa_nodes: int
     swap_bytes: int
+    os: str = ""
+    machine: str = ""
 
     @property
     def usable_ram_bytes(self) -> int:

@@ -18,12 +18,15 @@ from harness.execution import machine
 from harness.execution.cgroups import cgroup_memory_bytes
 from harness.execution.cores import governor, reserved_cores
 from harness.execution.machine import read
-from harness.execution.process import ProcessSpec, clean_environment, run_once
+from harness.execution.process import ProcessResult, ProcessSpec, clean_environment, run_once
 
 _LOG = logging.getLogger(__name__)
 _GPU_QUERY = ("name", "memory.total", "driver_version", "uuid")
+_GPU_ARCH = "compute_cap"
+"""Older drivers do not know the word, and then answer nothing at all."""
 _GPU_TIMEOUT_S = 60.0
 """Without its persistence daemon a driver on a host of eight GPUs takes ten seconds and more to answer."""
+_ARCH = re.compile(r"\d+\.\d+")
 _MIB = 1024**2
 
 _RENAMED = {"asimd": "neon", "asimddp": "dotprod", "pni": "sse3"}
@@ -51,6 +54,8 @@ def probe_node() -> NodeFacts:
         cgroup_memory_bytes=cgroup_memory_bytes(),
         numa_nodes=max(1, len(list(machine.ROOT.glob("sys/devices/system/node/node[0-9]*")))),
         swap_bytes=memory.get("SwapTotal", 0),
+        os=platform.system().lower(),
+        machine=platform.machine(),
     )
 
 
@@ -93,9 +98,10 @@ def probe_gpus() -> tuple[Gpu, ...]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if program is None or visible == "":
         return ()
-    command = (program, f"--query-gpu={','.join(_GPU_QUERY)}", "--format=csv,noheader,nounits")
     try:
-        result = run_once(ProcessSpec(command, env=clean_environment(), timeout_s=_GPU_TIMEOUT_S))
+        result = _ask_driver(program, (*_GPU_QUERY, _GPU_ARCH))
+        if not result.ok and _GPU_ARCH in result.stdout + result.stderr:
+            result = _ask_driver(program, _GPU_QUERY)
     except HarnessError as error:
         _LOG.warning("no GPU is used: %s", error)
         return ()
@@ -105,12 +111,23 @@ def probe_gpus() -> tuple[Gpu, ...]:
     return visible_gpus(parse_gpus(result.stdout), visible)
 
 
+def _ask_driver(program: str, fields: tuple[str, ...]) -> ProcessResult:
+    command = (program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+    return run_once(ProcessSpec(command, env=clean_environment(), timeout_s=_GPU_TIMEOUT_S))
+
+
 def parse_gpus(text: str) -> tuple[Gpu, ...]:
     """Read the rows of ``nvidia-smi``; memory that it does not tell (devices that share the host's) is 0."""
-    rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if len(row) == len(_GPU_QUERY)]
+    rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if len(row) >= len(_GPU_QUERY)]
     return tuple(
-        Gpu(name=name, vram_bytes=int(mib) * _MIB if mib.isdigit() else 0, driver=driver, uuid=uuid)
-        for name, mib, driver, uuid in rows
+        Gpu(
+            name=name,
+            vram_bytes=int(mib) * _MIB if mib.isdigit() else 0,
+            driver=driver,
+            uuid=uuid,
+            arch=next((word for word in arch if _ARCH.fullmatch(word)), ""),
+        )
+        for name, mib, driver, uuid, *arch in rows
     )
 
 

@@ -91,6 +91,24 @@ def test_facts_of_a_machine(machine: Path) -> None:
     assert facts.kernel
 
 
+def test_a_gpu_has_the_architecture_that_code_is_compiled_for(machine: Path) -> None:
+    """A build's variants are chosen by it."""
+    put_smi(machine, "echo 'NVIDIA H200, 143771, 570.86.15, GPU-1, 9.0'")
+
+    facts = probe_node()
+
+    assert [(gpu.vendor, gpu.arch) for gpu in facts.gpus] == [("nvidia", "9.0")]
+    assert (facts.os, facts.machine) == (platform.system().lower(), platform.machine())
+
+
+def test_a_driver_that_knows_no_architecture_is_asked_without(machine: Path) -> None:
+    """Old ones answer nothing at all where one word is unknown to them."""
+    unknown = """echo 'Field "compute_cap" is not a valid field to query.'; exit 2"""
+    put_smi(machine, f"case $* in *compute_cap*) {unknown};; esac\necho 'Tesla P40, 24576, 470.82, GPU-1'")
+
+    assert probe_node().gpus == (Gpu("Tesla P40", 24576 * 1024**2, "470.82", "GPU-1"),)
+
+
 def test_a_machine_that_tells_nothing_has_values_that_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROOT", tmp_path / "nothing")
     monkeypatch.setenv("PATH", "")
