@@ -107,6 +107,12 @@ def test_profiles_and_plain_workloads_have_jobs_of_their_own() -> None:
     assert sorted(answered) == sorted(plan.ids()), "each case is answered once"
 
 
+def test_requests_that_nothing_compares_do_not_ride_with_other_workloads() -> None:
+    plan = make_plan(matrix(workloads=[{"pp": 64}, CHAT], contrasts=[{**FORKS, "workloads": ["pp64"]}]))
+    chat = ["chat.cold", "chat.ttft", "chat.prefill", "chat.decode"]
+    assert _names(plan) == [["pp64"], chat, chat]
+
+
 def test_outputs_are_compared_in_every_job_and_answered_by_one() -> None:
     """Speed of wrong output is not judged, whatever is timed; the check's own case is one case."""
     check = {"kind": "outputs", "name": "same", "contrasts": ["fork"], "prompts": ["x"]}
