@@ -56,7 +56,8 @@ def calibrate(  # noqa: PLR0917 - click passes by name
     MATRIX is a file or a packaged name; its cells are calibrated. Or one cell group: -m MODEL --build BUILD, with flags
     and workloads as llama-bench takes them behind --. What is found is kept, and every run on this machine uses it.
 
-    Exit codes: 0 fine, 1 a cell was put in quarantine, 2 bad input, 3 a cell could not be calibrated, 130 Ctrl-C.
+    Exit codes: 0 fine, 1 a cell was put in quarantine, 2 bad input, 3 a cell could not be calibrated or no slowdown
+    be tried on it, 130 Ctrl-C.
     """
     targets, policy = _asked(model, build, fork, patterns, arguments)
     kept = store or spreads_path()
@@ -97,9 +98,10 @@ def _measure(targets: tuple[Target, ...], settings: Settings) -> Calibration:
 
 
 def _exit_code(found: Calibration) -> int:
-    if any(cell.faults for cell in found.cells):
+    words = {cell.word for cell in found.cells}
+    if "quarantined" in words:
         return EXIT_FINDING
-    return EXIT_UNDECIDED if any(cell.trouble for cell in found.cells) else EXIT_OK
+    return EXIT_OK if words == {"fine"} else EXIT_UNDECIDED
 
 
 class _Teller:

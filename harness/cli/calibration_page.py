@@ -17,7 +17,7 @@ from harness.reporting.clean import one_line
 from harness.running.calibration import Calibration, CellResult, Plant
 
 HEADINGS = ("cell", "quad SD [95 %]", "quads", "false at .05", "at .01", "finds", "planted: found", "")
-_STYLES = {"fine": "green", "quarantined": "bold red", "not calibrated": "yellow"}
+_STYLES = {"fine": "green", "quarantined": "bold red", "unproven": "yellow", "not calibrated": "yellow"}
 _NOMINAL = (
     "Only error rates of .05 and .01 can be seen in so few decisions. What a gate promises beyond that is nominal: it"
     " holds as far as quads scatter like the noise that the rule was simulated on."
@@ -46,18 +46,19 @@ def print_table(console: Console, found: Calibration, store: Path) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(HEADINGS):
         table.add_column(heading, justify="right" if 1 < number < 6 else "left", overflow="fold")  # noqa: PLR2004
-    for cell in found.cells:
-        *columns, word = _columns(cell)
+    for cell, label in zip(found.cells, _labels(found.cells), strict=True):
+        *columns, word = _columns(cell, label)
         table.add_row(*map(Text, columns), Text(word, style=_STYLES[word]))
     console.print(Text(_title(found), style="bold"))
     console.print(table)
-    for line in (*_lines(found), f"Kept in {store}: runs on this node use it from now on."):
+    kept = any(cell.alike for cell in found.cells)
+    for line in (*_lines(found), *([f"Kept in {store}: runs on this node use it from now on."] if kept else [])):
         console.print(Text(line), soft_wrap=True)
 
 
 def markdown(found: Calibration) -> str:
     """The calibration for a page."""
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *(_columns(cell) for cell in found.cells)]
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *map(_columns, found.cells, _labels(found.cells))]
     table = "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows)
     return "\n\n".join([f"**{_title(found)}**", table, *_lines(found)])
 
@@ -67,12 +68,24 @@ def _title(found: Calibration) -> str:
     return f"Calibration of {node_text(found.node)}, {found.when:%Y-%m-%d %H:%M} UTC, {minutes:.1f} min"
 
 
-def _columns(cell: CellResult) -> tuple[str, ...]:
+def _labels(cells: Sequence[CellResult]) -> list[str]:
+    """Each cell in words; those that would read alike with what tells them apart."""
+    told = []
+    for cell in cells:
+        alike = [dict(other.cell.placement) for other in cells if other.cell.label == cell.cell.label]
+        placement = dict(cell.cell.placement)
+        differing = [name for name in placement if len({each.get(name) for each in alike}) > 1]
+        apart = ", ".join(f"{name}={placement[name]}" for name in differing)
+        told.append(one_line(f"{cell.cell.label} ({apart})" if apart else cell.cell.label))
+    return told
+
+
+def _columns(cell: CellResult, label: str) -> tuple[str, ...]:
     alike = cell.alike
     if alike is None:
-        return (one_line(cell.cell.label), "", "", "", "", "", "", cell.word)
+        return (label, "", "", "", "", "", "", cell.word)
     return (
-        one_line(cell.cell.label),
+        label,
         f"{alike.quad_sd:.2%} [{alike.sd_low:.2%}, {alike.sd_high:.2%}]",
         f"{alike.quads}",
         *(f"{alarms.alarms} of {alarms.decisions}" for alarms in alike.alarms),
@@ -89,7 +102,7 @@ def _percent(share: float | None) -> str:
 def _plant_text(plant: Plant) -> str:
     what = f"-{_percent(plant.loss)}" if plant.loss else plant.what
     if plant.throughput is None:
-        return f"{what}: not tried"
+        return f"{what}: no verdict"
     measured = f" ({plant.ratio.value - 1:+.1%})" if plant.ratio else ""
     return f"{what}: {plant.throughput}{measured}"
 
@@ -97,11 +110,11 @@ def _plant_text(plant: Plant) -> str:
 def _lines(found: Calibration) -> Sequence[str]:
     lines = [_alarms_text(alarms) for alarms in found.alarms]
     lines += [_NOMINAL, _FINDS] if found.alarms else []
-    for cell in found.cells:
-        lines += [f"quarantined: {one_line(cell.cell.label)}: {one_line(fault)}" for fault in cell.faults]
-        lines += [f"not calibrated: {one_line(cell.cell.label)}: {one_line(cell.trouble)}"] if cell.trouble else []
+    for cell, label in zip(found.cells, _labels(found.cells), strict=True):
+        lines += [f"quarantined: {label}: {one_line(fault)}" for fault in cell.faults]
+        lines += [f"not calibrated: {label}: {one_line(cell.trouble)}"] if cell.trouble else []
         lines += [
-            f"not tried: {one_line(cell.cell.label)}: {plant.what}: {one_line(plant.reason)}"
+            f"no verdict: {label}: {plant.what}: {one_line(plant.reason)}"
             for plant in cell.plants
             if plant.throughput is None
         ]

@@ -7,7 +7,7 @@ arms are alike, or the candidate was made slower by a known share.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +52,7 @@ _ALIKE_SHARE = 0.6
 """Of the time; the rest is for the plants."""
 _MOST_QUADS = 500
 _NS = 1e-9
+_OWN = "this calibration"
 _ANYWHERE = NodeClass(ANY_CLASS)
 _CHECK = ContrastCheck("calibration", "calibration", Expectation.NO_REGRESSION)
 
@@ -135,12 +136,12 @@ class Calibrator:
         record = self._run(alike_job, f"{target.arm.label} against itself")
         results = {load: self._alike(target, load, record) for load in target.workloads}
         sound = [load for load, result in results.items() if result.alike]
-        spreads = [Spread(load.name, a.quad_sd, a.quads - 1.0, "") for load in sound if (a := results[load].alike)]
+        alike = {load.name: found for load, result in results.items() if (found := result.alike)}
         planned = plants_for(target, sound, self._node)
         for plant in planned:
             share = minutes * (1 - _ALIKE_SHARE) / len(planned)
-            for load, found in self._plant(target, plant, spreads, share, record).items():
-                results[load] = replace(results[load], plants=(*results[load].plants, found))
+            for load, planted in self._plant(target, plant, alike, share, record).items():
+                results[load] = replace(results[load], plants=(*results[load].plants, planted))
         judged = [_with_faults(result) for result in results.values()]
         stored = {
             result.cell: _record(when, result, load, record)
@@ -170,16 +171,22 @@ class Calibrator:
         )
 
     def _plant(
-        self, target: Target, plant: PlannedPlant, spreads: Sequence[Spread], minutes: float, alike: JobRecord
+        self, target: Target, plant: PlannedPlant, alike: Mapping[str, Alike], minutes: float, record: JobRecord
     ) -> dict[Timed, Plant]:
         """Plant one slowdown and let the judge look for it."""
-        job = plant.job(replace(self._job(target, minutes), spreads=tuple(spreads)))
-        fitting = min(job.design.blocks // quads.BLOCKS, _pace(alike).quads(minutes))
-        loss = plant.loss_for(
-            [(each, limits_of(self._settings.policy, job, each.workload)) for each in spreads], fitting
-        )
+        spreads = tuple(Spread(name, found.quad_sd, found.quads - 1.0, _OWN) for name, found in alike.items())
+        job = plant.job(replace(self._job(target, minutes), spreads=spreads))
+        highest = [
+            (replace(each, quad_sd=alike[each.workload].sd_high), limits_of(self._settings.policy, job, each.workload))
+            for each in spreads
+        ]
+
+        def fitting(loss: float) -> int:
+            return min(job.design.blocks // quads.BLOCKS, _pace(record, loss).quads(minutes))
+
+        loss = plant.loss_for(highest, fitting)
         if loss is None:
-            reason = f"nothing is large enough to be found within the {fitting} quads that fit"
+            reason = f"no loss is sure to be found within the {fitting(0.0)} quads that fit"
             return {
                 load: Plant(plant.what(None), None, plant.required(load), None, None, reason) for load in plant.loads
             }
@@ -204,7 +211,7 @@ class Calibrator:
         """The matrix's, with the margin that follows from the scatter where it goes by that."""
         job = self._job(target, 0.0)
         if len(log_ratios) >= FEWEST_QUADS:
-            found = Spread(load.name, stdev(log_ratios), len(log_ratios) - 1.0, "")
+            found = Spread(load.name, stdev(log_ratios), len(log_ratios) - 1.0, _OWN)
             job = replace(job, spreads=(found,))
         return limits_of(self._settings.policy, job, load.name)
 
@@ -250,8 +257,11 @@ def _log_ratios(record: JobRecord, load: Timed, policy: Policy) -> tuple[float, 
     return quads.quads_of(baseline, candidate, load.name, voided, policy.ceiling_tps).log_ratios
 
 
-def _pace(record: JobRecord) -> Pace:
-    return Pace(fmean(run.wall_s for run in record.runs), record.job.design.burn_in)
+def _pace(record: JobRecord, loss: float = 0.0) -> Pace:
+    """The pace of equal arms, or what it becomes where one of them is slower."""
+    process_s = fmean(run.wall_s for run in record.runs)
+    longer_s = fmean(map(_repeating_s, record.runs)) * loss / (1 - loss)
+    return Pace(process_s + longer_s / 2, record.job.design.burn_in)
 
 
 def _minutes_needed(record: JobRecord, targets: int) -> float:

@@ -85,10 +85,12 @@ class CellResult:
 
     @property
     def word(self) -> str:
-        """``fine``, ``quarantined`` or ``not calibrated``."""
+        """``fine``, ``quarantined``, ``unproven`` (a plant had no verdict) or ``not calibrated``."""
         if self.trouble:
             return "not calibrated"
-        return "quarantined" if self.faults else "fine"
+        if self.faults:
+            return "quarantined"
+        return "unproven" if any(plant.required and plant.throughput is None for plant in self.plants) else "fine"
 
 
 @dataclass(frozen=True, slots=True)

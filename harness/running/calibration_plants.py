@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.build import Tool
@@ -15,7 +15,7 @@ from harness.judging.budget import chance
 from harness.judging.sequential import Limits
 from harness.running.calibration import Target
 
-_LADDER = (0.03, 0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.60)
+_LADDER = (0.03, 0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.60, 0.75, 0.90)
 _OF_THREADS = (0.20,)
 """What half of the threads cost at the least, where threads count."""
 _NEARLY_CERTAIN = 0.99
@@ -48,11 +48,20 @@ class PlannedPlant:
         """Whether the judge must find it: generation may be as fast with fewer threads, where memory is the limit."""
         return self.sleeps or (isinstance(load, Workload) and not load.n_gen)
 
-    def loss_for(self, known: Sequence[tuple[Spread, Limits]], quads: int) -> float | None:
-        """The smallest loss that all workloads nearly surely show within some quads; ``None``: none is large enough."""
+    def loss_for(self, known: Sequence[tuple[Spread, Limits]], quads_at: Callable[[float], int]) -> float | None:
+        """The smallest loss that all workloads nearly surely show.
+
+        Args:
+            known: Spreads of the workloads at their upper bounds: a plant that is missed must not be bad luck.
+            quads_at: Quads that fit where the candidate is slower by a loss.
+
+        Returns:
+            ``None``: none is large enough.
+        """
         named = {load.name for load in self.loads}
         own = [(spread, limits) for spread, limits in known if spread.workload in named]
         for loss in _LADDER if self.sleeps else _OF_THREADS:
+            quads = quads_at(loss)
             if all(chance(loss, quads, spread, limits) >= _NEARLY_CERTAIN for spread, limits in own):
                 return loss
         return None
