@@ -18,8 +18,10 @@ from harness.cli.compare_spreads import known_spreads
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED, BadInput
 from harness.domain.imported import ImportProblem
 from harness.domain.words import Throughput
+from harness.domain.workload import names_a_time
 from harness.judging.comparing import DEFAULT_PROCESS_SPREAD, Comparison, Settings, Side, compare_sides
 from harness.judging.comparing_cells import build_word, model_word
+from harness.judging.samples import MS_PER_S
 from harness.judging.wording import speed_text
 from harness.reporting.clean import clean, one_line
 from harness.running.spread_file import read_spreads, spreads_path
@@ -151,8 +153,8 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "case": comparison.case,
         "workload": comparison.workload,
-        "baseline": _rounded(comparison.baseline),
-        "candidate": _rounded(comparison.candidate),
+        "baseline": _rounded(_shown(comparison, comparison.baseline)),
+        "candidate": _rounded(_shown(comparison, comparison.candidate)),
         "ratio": ratio.value if ratio else None,
         "low": ratio.low if ratio else None,
         "high": ratio.high if ratio else None,
@@ -161,6 +163,11 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict.value,
         "reason": clean(comparison.reason),
     }
+
+
+def _shown(comparison: Comparison, speed: float | None) -> float | None:
+    """A speed; of a time to the first token, which is judged as one token over it, the ms."""
+    return MS_PER_S / speed if speed and names_a_time(comparison.workload) else speed
 
 
 def _rounded(speed: float | None) -> float | None:
@@ -240,7 +247,9 @@ def _word(comparison: Comparison) -> str:
 
 
 def _figures(comparison: Comparison) -> list[str]:
-    speeds = [speed_text(speed) if speed else "" for speed in (comparison.baseline, comparison.candidate)]
+    figures = (_shown(comparison, speed) for speed in (comparison.baseline, comparison.candidate))
+    unit = " ms" if names_a_time(comparison.workload) else ""
+    speeds = [speed_text(figure) + unit if figure else "" for figure in figures]
     ratio = comparison.ratio
     return [*speeds, f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else ""]
 

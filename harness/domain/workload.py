@@ -117,6 +117,11 @@ def is_time(workload: object) -> bool:
     return isinstance(workload, ProfileWorkload) and workload.metric.is_time
 
 
+def names_a_time(name: str) -> bool:
+    """The same of a workload of which only the name is known, as in a file that somebody sent."""
+    return name.rpartition(".")[2] in {metric for metric in Metric if metric.is_time}
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A named prompt text."""
