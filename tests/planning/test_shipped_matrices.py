@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from planning_support import node
 
@@ -9,6 +11,7 @@ from harness.domain.words import Kind, Status
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
+from harness.planning.presence import build_missing, model_missing
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +80,45 @@ def test_on_a_laptop_nothing_of_the_hybrid_matrix_runs_and_each_case_says_why() 
     assert {case.status for case in plan.cases} == {Status.NOT_APPLICABLE}
     assert all("needs" in case.reason for case in plan.cases)
     assert plan.jobs == ()
+
+
+@pytest.fixture(scope="module")
+def patched() -> Plan:
+    return make_plan(load_matrix(find_matrix("patched-build")), (), [node(cores=2, ram_gib=8)])
+
+
+def test_patched_build_runs_on_a_laptop(patched: Plan) -> None:
+    """Stand-ins for builds and model: nothing is missing, nothing unsupported."""
+    assert {case.status for case in patched.cases} == {None}
+    assert {case.case.kind for case in patched.cases} == set(Kind) - {Kind.PITFALL}
+
+
+def test_patched_build_asks_what_the_report_asks(patched: Plan) -> None:
+    """The patch at fixed settings over all workloads, the settings at a fixed build, and both as one case."""
+    asked: dict[str, list[str]] = {}
+    for case in patched.cases:
+        asked.setdefault(case.case.contrast, []).append(case.case.workload_name)
+    plain = ["pp128", "tg32", "pp128.d256", "tg32.d256"]
+    assert asked["patch"][:4] == plain
+    assert {name.split(".")[0] for name in asked["patch"][4:]} == {"chat", "long-context", "rag", "code-edit"}
+    assert asked["settings"] == ["pp128", "tg32"]
+    assert asked["patch-or-settings"][:4] == plain
+    blocks = patched.policy.blocks
+    assert blocks % 4 == 0, "four arms are balanced in every four blocks"
+
+
+def test_ones_own_patch_is_a_few_lines_on_top(tmp_path: Path) -> None:
+    """The example in the file's head: it loads, and what is not on this machine is a note."""
+    head = find_matrix("patched-build").read_text().split("# `moe-harness plan")[0]
+    lines = [line.removeprefix("#").removeprefix("   ") for line in head.splitlines()]
+    text = "\n".join(lines[lines.index('name = "my-patch"') :])
+    mine = tmp_path / "my-patch.toml"
+    mine.write_text(text)
+    matrix = load_matrix(mine)
+    assert matrix.models["model"].path
+    plan = make_plan(matrix, ["patch-or-settings"])
+    assert {case.status for case in plan.cases} <= {None, Status.UNSUPPORTED}
+    (four, *_) = [case.case.arms for case in plan.cases if case.case.workload_name == "pp128"]
+    assert [arm.flags.get("ncmoe") for arm in four] == [30, 22, 30, 22]
+    assert build_missing(four[0].build).startswith("build baseline: no llama-bench at /srv/")
+    assert model_missing(four[0].model).startswith("model model: there is no file /srv/")
