@@ -26,7 +26,7 @@ class FloorVerdict:
     Attributes:
         status: Pass, fail or inconclusive.
         why: The deciding figure in words.
-        speed: Geometric mean of the process medians with its interval, t/s; ``None`` below two processes.
+        speed: Geometric mean of the process medians with its interval, t/s; ``None`` below three processes.
         medians: The process medians.
     """
 
@@ -85,7 +85,7 @@ class _Threshold:
 
 
 def _speed(medians: Sequence[ProcessMedian]) -> Estimate | None:
-    if len(medians) < 2:  # noqa: PLR2004 - a spread needs two
+    if len(medians) < MIN_STARTS:  # an interval of two spans orders of magnitude and says nothing
         return None
     mean = LogMean.of([entry.log_tps for entry in medians])
     low, high = mean.interval(INTERVAL_ALPHA)
@@ -96,7 +96,7 @@ def _decide(speed: Estimate | None, starts: int, threshold: _Threshold) -> tuple
     floor = threshold.floor
     if floor is None:
         return Status.PASS, "no floor is set"
-    if speed is None or starts < MIN_STARTS:
+    if speed is None:
         return Status.INCONCLUSIVE, f"{starts} process starts, at least {MIN_STARTS} are needed for a floor"
     if speed.low >= floor * _ROUNDING:
         return Status.PASS, f"the interval is {'within' if threshold.in_ms else 'at or above'} the {threshold}"

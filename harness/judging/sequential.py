@@ -239,8 +239,10 @@ class _Walk:
         return f"{figure}, confirmed by {fresh} after the first suspicion"
 
     def _why_never(self) -> str:
-        asked = f"neither different at {self._limits.alpha:g} nor inside it"
         margin = f"the margin of {self._limits.margin:.2g}"
+        if self._quads.n < FEWEST:
+            return f"too few quads for {margin}: {self._quads.scatter_text()}"
+        asked = f"neither different at {self._limits.alpha:g} nor inside it"
         return f"noise too high for {margin}, {asked}: {self._quads.scatter_text()}"
 
     def _found(self, word: Throughput, why: str, centre: Centre) -> _Found:
