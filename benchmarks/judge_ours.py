@@ -28,17 +28,20 @@ class Knowledge:
 
     Attributes:
         name: In words, for the table.
-        factor: The measured spread is told so many times as large as it was; ``None``: nothing is told.
+        factor: The measured spread is told so many times as large as it was; ``None``: it was not measured.
+        quad_sd: What is told where nothing was measured; ``None``: nothing.
     """
 
     name: str
     factor: float | None
+    quad_sd: float | None = None
 
 
 UNKNOWN = Knowledge("spread unknown", None)
 KNOWN = Knowledge("spread known", 1.0)
 TOO_SMALL = Knowledge("spread said half as large", 0.5)
 TOO_LARGE = Knowledge("spread said twice as large", 2.0)
+STALE = Knowledge("spread of a quiet day, 2 %", None, 0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Judged:
 
 def spreads(source: Source, sessions: int, knowledge: Knowledge, rng: np.random.Generator) -> list[Spread | None]:
     """What each session is told: a calibration of its own, so that the luck of calibrating is in the figures."""
+    if knowledge.quad_sd:
+        return [Spread("simulated", knowledge.quad_sd, CALIBRATION_QUADS - 1, knowledge.name)] * sessions
     if knowledge.factor is None:
         return [None] * sessions
     measured = draw_quads(source, sessions, CALIBRATION_QUADS, rng).std(axis=1, ddof=1) * knowledge.factor

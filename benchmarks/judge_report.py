@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from judge_cells import MAX_QUADS, OURS, RIVALS, Cell, Ours, Task, machines
 from judge_noise import PROFILES, STATED, adversaries, margin_for, quad_sd, repetition_sd
-from judge_ours import KNOWN, TOO_LARGE, TOO_SMALL, UNKNOWN
+from judge_ours import KNOWN, STALE, TOO_LARGE, TOO_SMALL, UNKNOWN
 from judge_traces import h200_traces, own_traces
 
 CHANGES = (0.01, 0.02, 0.03, 0.05, 0.10)
@@ -147,6 +147,7 @@ def _row(machine: str, way: Ours | str, effort: Effort, measured: Measured) -> t
 _COMPARED = (
     Ours(1e-3, UNKNOWN),
     Ours(1e-3, KNOWN),
+    Ours(1e-3, STALE),
     "mean of five, 5%",
     "Welch .05, five repetitions",
     "pytest-benchmark mean:5%",

@@ -23,6 +23,8 @@ FILE = Path(__file__).parent / "data" / "rivals.json"
 CHECKS = ("mean:3%", "mean:5%", "median:5%", "min:5%")
 EXAMPLES = 12
 _INTERVALS = 8
+_CLOSE = {8: 1.0512, 9: 1.0488, 10: 1.0309, 11: 1.0291}
+"""Ratios of means that are told apart only by what the per cent are of: 5 or 3 of the baseline, or of the candidate."""
 
 _TEST = """
 import json, os
@@ -65,6 +67,8 @@ def _pytest(folder: str, seconds: list[float], *options: str) -> subprocess.Comp
 
 def _compare_example(seed: int) -> dict[str, Any]:
     baseline, candidate = times(one_after_the_other(1), -0.02 * (seed % 4), seed)
+    if seed in _CLOSE:
+        candidate *= _CLOSE[seed] * baseline.mean() / candidate.mean()
     before, now = baseline[0].tolist(), candidate[0].tolist()
     fails = {check: compare_fails(before, now, check) for check in CHECKS}
     return {"baseline": before, "candidate": now, "fails": fails}
