@@ -38,8 +38,8 @@ INTERACTION = "interaction"
 TESTS = 3
 """Tests of one case, among which its alpha is divided."""
 
-_FEWEST_BLOCKS = 2
-"""Below there is no interval."""
+FEWEST_BLOCKS = 3
+"""Below no interval is shown: that of two blocks spans orders of magnitude."""
 
 _FIRST, _SECOND = (-0.5, -0.5, 0.5, 0.5), (-0.5, 0.5, -0.5, 0.5)
 _BETWEEN = (1.0, -1.0, -1.0, 1.0)
@@ -56,20 +56,20 @@ class Attribution:
         second: Main effect of the second factor.
         interaction: What the new sides do together beyond what each does by itself.
         steps: First factor alone, second factor alone, both: shown, not judged.
-        medians: Process medians of each arm, all of them.
         blocks: Blocks that have all four arms.
-        dropped: Blocks that lack an arm.
         open: More blocks can still decide an effect.
+        medians: Process medians of each arm, all of them.
+        dropped: Blocks that lack an arm.
     """
 
     first: Effect
     second: Effect
     interaction: Effect
     steps: tuple[Effect, Effect, Effect]
-    medians: tuple[tuple[ProcessMedian, ...], ...]
     blocks: int
-    dropped: int
     open: bool
+    medians: tuple[tuple[ProcessMedian, ...], ...] = ()
+    dropped: int = 0
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -108,6 +108,24 @@ def judge_attribution(
     medians = [process_medians(runs, workload, ceiling_tps) for runs in arms]
     whole = sorted(set.intersection(*(set(found) for found in medians)))
     blocks = [tuple(found[block].log_tps for found in medians) for block in whole]
+    return replace(
+        judge_blocks(blocks, factors, limits, spread),
+        medians=tuple(tuple(found.values()) for found in medians),
+        dropped=len({block for found in medians for block in found} - set(whole)),
+    )
+
+
+def judge_blocks(
+    blocks: Sequence[Sequence[float]], factors: tuple[str, str], limits: Limits, spread: Spread | None = None
+) -> Attribution:
+    """Judge whole blocks, in order of time.
+
+    Args:
+        blocks: Log speeds of the four arms, block by block.
+        factors: What the two factors are called.
+        limits: How strictly one case is decided; its alpha is divided among the three tests here.
+        spread: What is known beforehand of the scatter of quads.
+    """
     first, second = factors
     shared = Limits(limits.alpha / TESTS, limits.margin, limits.max_quads)
     half = Limits(shared.alpha, exp(log1p(limits.margin) / 2) - 1, limits.max_quads)
@@ -126,9 +144,7 @@ def judge_attribution(
             _effect(f"{second} alone", blocks, _SECOND_ALONE),
             _effect("both", blocks, _BOTH),
         ),
-        medians=tuple(tuple(found.values()) for found in medians),
         blocks=len(blocks),
-        dropped=len({block for found in medians for block in found} - set(whole)),
         open=any(still_open for _, still_open in decisions),
     )
 
@@ -153,7 +169,7 @@ def _effect(
 ) -> Effect:
     """An effect over all whole blocks: its figures stand beside one another, so they rest on the same data."""
     values = _contrasts(blocks, weights)
-    if len(values) < _FEWEST_BLOCKS:
+    if len(values) < FEWEST_BLOCKS:
         return Effect(name, word, None)
     mean = LogMean.of(values)
     low, high = mean.interval(INTERVAL_ALPHA)

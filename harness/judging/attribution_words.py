@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.domain.verdict import Effect, Estimate
 from harness.domain.words import Throughput
-from harness.judging.attribution import TESTS, Attribution
+from harness.judging.attribution import FEWEST_BLOCKS, TESTS, Attribution
 from harness.judging.sequential import INTERVAL_ALPHA
 
 _SHOWN = (Throughput.REGRESSED, Throughput.IMPROVED)
@@ -13,7 +13,7 @@ _SHOWN = (Throughput.REGRESSED, Throughput.IMPROVED)
 def attribution_text(found: Attribution) -> str:
     """E.g. ``of -12.0 %: build -1.1 % [-2.0, -0.2] (equivalent), ...``; what is missing where there are no figures."""
     if found.whole.ratio is None:
-        return f"{found.blocks} blocks with all four arms, at least 2 are needed for an interval"
+        return f"{found.blocks} blocks with all four arms, at least {FEWEST_BLOCKS} are needed for an interval"
     parts = ", ".join([_main(found.first), _main(found.second), _interaction(found)])
     basis = f"{100 * (1 - INTERVAL_ALPHA):g} % intervals, n = {found.blocks} blocks of four arms"
     dropped = f", {found.dropped} dropped for want of an arm" if found.dropped else ""

@@ -148,10 +148,10 @@ def test_undecided_is_inconclusive() -> None:
 
 
 def test_few_blocks_have_no_figures() -> None:
-    """One block has no spread: nothing is claimed of it."""
-    verdict = judged(runs(NULL, blocks=1))
+    """Two blocks have an interval of orders of magnitude: nothing is claimed of them."""
+    verdict = judged(runs(NULL, blocks=2))
     assert verdict.status is Status.INCONCLUSIVE
-    assert verdict.reason.startswith("inconclusive: 1 blocks with all four arms, at least 2 are needed")
+    assert verdict.reason.startswith("inconclusive: 2 blocks with all four arms, at least 3 are needed")
     assert {effect.ratio for effect in verdict.effects} == {None}
 
 
