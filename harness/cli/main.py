@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness import __version__
+from harness.cli.ab import ab
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
 from harness.cli.junit import junit
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for _command in (plan, compare, calibrate, run, report, models, junit):
+for _command in (plan, ab, compare, calibrate, run, report, models, junit):
     cli.add_command(_command)
 
 

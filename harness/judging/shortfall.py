@@ -12,7 +12,8 @@ from harness.domain.spread import Spread
 from harness.judging.budget import LIKELY, normal_paths
 from harness.judging.sequential import Limits, decide
 
-_FEWEST = 3
+FEWEST = 3
+"""Quads from which their scatter is known well enough to look ahead."""
 _MOST = 256
 _PATHS = 60
 """Enough for a number that is told as "about"."""
@@ -31,10 +32,9 @@ def shortfall_text(log_ratios: Sequence[float], limits: Limits, process_s: float
         Empty where there are too few quads to say.
     """
     had = len(log_ratios)
-    if had < _FEWEST:
+    if had < FEWEST:
         return ""
-    mean, sd = fmean(log_ratios), stdev(log_ratios)
-    total = quads_to_decide(round(mean, _DIGITS), max(round(sd, _DIGITS), 10**-_DIGITS), limits, had)
+    total = quads_likely_to_decide(log_ratios, limits)
     if total is None:
         return (
             f"at this scatter not even {_MOST} quads are likely to decide it: less noise is needed, or a wider margin"
@@ -43,6 +43,20 @@ def shortfall_text(log_ratios: Sequence[float], limits: Limits, process_s: float
     minutes = 4 * more * process_s / 60
     time = f"{minutes:.0f} min" if minutes >= 1 else f"{60 * minutes:.0f} s"
     return f"about {more} more quad{'' if more == 1 else 's'} ({time}) would likely decide it"
+
+
+def quads_likely_to_decide(log_ratios: Sequence[float], limits: Limits) -> int | None:
+    """Quads in all that would likely decide an open contrast.
+
+    Args:
+        log_ratios: Those that it had, at least ``FEWEST``.
+        limits: How strictly is decided.
+
+    Returns:
+        ``None``: not even the longest schedule that was tried.
+    """
+    mean, sd = fmean(log_ratios), stdev(log_ratios)
+    return quads_to_decide(round(mean, _DIGITS), max(round(sd, _DIGITS), 10**-_DIGITS), limits, len(log_ratios))
 
 
 @lru_cache(maxsize=256)

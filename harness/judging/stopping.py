@@ -54,7 +54,8 @@ class SequentialStopping:
 def is_decided(job: Job, runs: Sequence[ProcessRun], workload: str, policy: Policy) -> bool:
     """Whether more processes can change nothing for a workload, or are not worth their time.
 
-    What is no measurement (an implausible time, no repetition kept) is decided too: its cases fail whatever comes.
+    What is no measurement (an implausible time, no repetition kept) is decided too, and so is a contrast of which one
+    arm failed, for it is not started again: its cases fail whatever comes.
 
     Args:
         job: The job.
@@ -62,6 +63,8 @@ def is_decided(job: Job, runs: Sequence[ProcessRun], workload: str, policy: Poli
         workload: The workload's name.
         policy: How strictly is judged.
     """
+    if len(job.arms) > _ONE and not _has_single_arms(job) and any(run.failure for run in runs):
+        return True
     voided = voided_blocks(runs)
     sound = [run for run in runs if run.step.block not in voided]
     arms = [[run for run in sound if run.step.arm == arm] for arm in range(len(job.arms))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 
@@ -16,6 +18,21 @@ class Interrupts:
     def end_on_term(self) -> None:
         """Let TERM, by which CI systems cancel, end a run as Ctrl-C does."""
         self._set(signal.SIGTERM, signal.default_int_handler)
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Let the first of either call something instead of raising; the next one raises as Ctrl-C does.
+
+        An exception in the middle of taking an event from a queue would lose it.
+        """
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, signal.default_int_handler)
+            action()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._set(number, handle)
 
     def ignore(self) -> None:
         """Ignore both: ending takes seconds, and has limits of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -77,6 +78,7 @@ def test_the_tutorials_commands_run(tmp_path: Path) -> None:
     """Each command of the tutorial runs in its order, but for the installation and the whole matrix: CI runs those."""
     shutil.copytree(ROOT / "matrices", tmp_path / "matrices")
     ran = []
+    niced = os.getpriority(os.PRIO_PROCESS, 0) != 0  # then `ab` refuses to measure
     for line in re.findall(r"^\$ (.*)$", (DOCS / "tutorial.md").read_text(encoding="utf-8"), flags=re.MULTILINE):
         if line.startswith("pip ") or line == "pytest -m moe":
             continue
@@ -85,7 +87,7 @@ def test_the_tutorials_commands_run(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", module, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert done.returncode in {0, 3}, f"{line}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode in ({0, 2, 3} if niced else {0, 3}), f"{line}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         ran.append(line)
     assert len(ran) >= 4

@@ -9,6 +9,7 @@ import pytest
 from judging_support import ANY, BASELINE, CANDIDATE, PP, TG, contrast, floor, run
 
 from harness.domain.arm import Arm
+from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Design, Job
 from harness.domain.measurement import ProcessRun, Step
 from harness.domain.policy import Policy
@@ -84,6 +85,14 @@ def test_void_quads_decide_nothing() -> None:
 
 def test_what_is_no_measurement_is_not_measured_again() -> None:
     assert RULE.undecided(PAIR, [run(0, 0, 5e9)]) == ("tg128",)
+
+
+def test_a_contrast_without_one_of_its_arms_is_not_measured_further() -> None:
+    """The other arm is, where cases of its own ride along."""
+    crash = Failure(FailureKind.CRASH, "signal 11", "E-crash")
+    runs = (*processes(PAIR, 2, (100, 100), (100, 100)), run(1, 2, None, failure=crash))
+    assert RULE.undecided(PAIR, runs) == ()
+    assert RULE.undecided(replace(PAIR, cases=(contrast().id, floor(1.0).id)), runs) == ("pp512", "tg128")
 
 
 def test_four_arms_end_when_all_effects_are_decided() -> None:

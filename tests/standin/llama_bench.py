@@ -3,7 +3,7 @@
 
 It speaks the arguments and JSON of ik_llama.cpp's llama-bench as far as the harness uses them. What it does besides is
 said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "deaf" | "oom" | "nothing" | "daemon",
-"tps": 100.0, "crash_after": 1}``.
+"tps": 100.0, "pp_tps": 100.0, "tg_tps": 100.0, "crash_after": 1}``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
         return 1
     if told["do"] == "nothing":
         return 0
-    rows = _rows(asked, told.get("tps", 100.0))
+    rows = _rows(asked, told)
     if told["do"] == "crash":
         sys.stdout.write("[\n" + ",\n".join(json.dumps(row) for row in rows[: told.get("crash_after", 0)]))
         sys.stdout.flush()
@@ -47,11 +47,13 @@ def main() -> int:
     return 0
 
 
-def _rows(asked: dict[str, str], tps: float) -> list[dict[str, object]]:
+def _rows(asked: dict[str, str], told: dict[str, float]) -> list[dict[str, object]]:
     lengths = [(int(n), 0) for n in asked.get("-p", "0").split(",")] + [
         (0, int(n)) for n in asked.get("-n", "0").split(",")
     ]
-    return [_row(asked, n_prompt, n_gen, tps) for n_prompt, n_gen in lengths if n_prompt or n_gen]
+    tps = told.get("tps", 100.0)
+    speeds = [told.get("pp_tps" if n_prompt else "tg_tps", tps) for n_prompt, _ in lengths]
+    return [_row(asked, *length, speed) for length, speed in zip(lengths, speeds, strict=True) if any(length)]
 
 
 def _row(asked: dict[str, str], n_prompt: int, n_gen: int, tps: float) -> dict[str, object]:

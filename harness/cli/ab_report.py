@@ -1,0 +1,234 @@
+"""How an ``ab`` ended: in plain words, as a table, as Markdown, as data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.cli.ab_view import head
+from harness.cli.contrast_table import STYLES, Line, contrast_table, judged_line
+from harness.domain.arm import Arm
+from harness.domain.stopping import JobEnd
+from harness.domain.verdict import Estimate, Verdict
+from harness.domain.words import Throughput
+from harness.judging.disturbance import disturbance_text
+from harness.judging.voids import voids_text
+from harness.judging.wording import node_text, speed_text
+from harness.reporting.clean import one_line
+from harness.reporting.plain_words import between, change, clock_text, count, signed
+from harness.running.ab_advice import Advice
+from harness.running.ab_run import AbResult
+
+_ENDS = {
+    JobEnd.DECIDED: "everything is decided",
+    JobEnd.BUDGET: "the budget has no room for another quad",
+    JobEnd.SCHEDULE: "the rule's last quad is measured",
+}
+
+
+def print_result(console: Console, result: AbResult) -> None:
+    """The table, a line for each workload, what they rest on and what they do not show.
+
+    Args:
+        console: Where to; its width decides the table's columns.
+        result: What there is to tell.
+    """
+    for line in head(result.plan):
+        console.print(line, soft_wrap=True)
+    console.print()
+    console.print(contrast_table(_lines(result), console))
+    console.print()
+    for workload, verdict in result.verdicts.items():
+        style = STYLES.get(verdict.throughput or Throughput.INCONCLUSIVE, "yellow")
+        told = verdict_words(result, workload)
+        console.print(Text.assemble((f"{workload}: ", "bold"), (told, style)), soft_wrap=True)
+    for told in [
+        *_together(result),
+        *_outputs(result),
+        *_rests_on(result),
+        *_circumstances(result),
+        *_does_not_show(result),
+    ]:
+        console.print(Text(told), soft_wrap=True)
+    console.print(Text(f"journal: {result.reports}", style="dim"), soft_wrap=True)
+
+
+def markdown(result: AbResult) -> str:
+    """The same for a page."""
+    old, new = (one_line(name).replace("|", "\\|") for name in result.plan.arms.names)
+    rows = [
+        f"| workload | {old} t/s | {new} t/s | change | 99 % interval | quads | verdict |",
+        "|---|---:|---:|---:|---:|---:|---|",
+        *("| " + " | ".join(_markdown_cells(line)) + " |" for line in _lines(result)),
+    ]
+    told = [f"- **{workload}**: {verdict_words(result, workload)}" for workload in result.verdicts]
+    rest = [*_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result), *_does_not_show(result)]
+    return "\n".join([*rows, "", *told, *(f"- {line}" for line in rest)]) + "\n"
+
+
+def as_json(result: AbResult) -> dict[str, Any]:
+    """As data: the builds, and a list of the rows that ``compare`` prints."""
+    plan = result.plan
+    policy = plan.plan.policy
+    return {
+        "builds": [_identity(result, index) for index in range(len(plan.arms.arms))],
+        "factor": list(plan.arms.difference.factors),
+        "model": {"name": plan.model.name, "card": plan.model.card, "quant": plan.model.quant, "path": plan.model.path},
+        "synthetic": plan.synthetic,
+        "margins": plan.margins,
+        "alpha": policy.alpha,
+        "node": node_text(result.board.node.node) if result.board.node else None,
+        "minutes": {"budget": plan.minutes, "used": round(result.board.seconds / 60, 3)},
+        "processes": len(result.board.runs),
+        "end": "stopped" if result.stopped else result.board.end,
+        "results": [_row(workload, verdict) for workload, verdict in result.verdicts.items()],
+        "outputs": _outputs_json(result.outputs),
+        "notes": list(plan.notes),
+        "reports": str(result.reports),
+    }
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+def verdict_words(result: AbResult, workload: str) -> str:
+    """What is true of one workload, in a sentence."""
+    old, new = (one_line(name) for name in result.plan.arms.names)
+    verdict = result.verdicts[workload]
+    ratio = verdict.estimate
+    if verdict.throughput is None or ratio is None:
+        return _reason(verdict)
+    rests = f"99 % interval {between(ratio.low, ratio.high)}, {count(ratio.n, 'quad')}"
+    match verdict.throughput:
+        case Throughput.REGRESSED | Throughput.IMPROVED:
+            return f"{new} is {change(ratio.value)}, certain ({rests})"
+        case Throughput.EQUIVALENT:
+            within = f"{100 * result.plan.margins[workload]:g} %"
+            return f"{new} is as fast as {old} within {within} ({change(ratio.value)}; {rests})"
+        case _:
+            return _undecided_words(result, workload, ratio, new)
+
+
+def _undecided_words(result: AbResult, workload: str, ratio: Estimate, new: str) -> str:
+    fits = f"not decided: {new} looks {change(ratio.value)}, but {between(ratio.low, ratio.high)} all fit"
+    told = f"{fits} ({count(ratio.n, 'quad')})"
+    found = result.advice.get(workload)
+    return f"{told}; {_advice_words(result, found)}" if found else told
+
+
+def _advice_words(result: AbResult, found: Advice) -> str:
+    if found.quad_sd is None:
+        return "too few quads to say how many more it takes: give it more --minutes"
+    scatter = f"quads scatter by {100 * found.quad_sd:.1f} %"
+    if found.minutes is None:
+        return f"{scatter}, too far for this margin: quiet the machine, or widen --margin"
+    whole = math.ceil(result.board.seconds / 60 + found.minutes)
+    return f"{scatter}, about {count(math.ceil(found.minutes), 'minute')} more would likely decide: --minutes {whole}"
+
+
+def _together(result: AbResult) -> list[str]:
+    """Gains and losses beside each other are not a wash."""
+    by_word = {
+        word: [_brief(*each) for each in result.verdicts.items() if each[1].throughput is word]
+        for word in (Throughput.IMPROVED, Throughput.REGRESSED)
+    }
+    if not all(by_word.values()):
+        return []
+    gains, losses = (", ".join(told) for told in by_word.values())
+    return [f"mixed: {gains}; {losses}. That is no wash: one does not make up for the other"]
+
+
+def _brief(workload: str, verdict: Verdict) -> str:
+    return f"{workload} {change(verdict.estimate.value)}" if verdict.estimate else workload
+
+
+def _outputs(result: AbResult) -> list[str]:
+    return [f"outputs: {_reason(result.outputs)}"] if result.outputs else []
+
+
+def _reason(verdict: Verdict) -> str:
+    """A verdict's reason without the place, which is told once for all."""
+    return one_line(verdict.reason.rsplit(f" on {verdict.node} @", 1)[0]).removesuffix(",")
+
+
+def _rests_on(result: AbResult) -> list[str]:
+    board = result.board
+    ended = "you stopped it" if result.stopped else _ENDS[board.end] if board.end else "it failed"
+    burn_ins = sum(not run.step.scored for run in board.runs)
+    processes = f"{count(len(board.runs), 'process')}, {burn_ins} of them burn-ins that are not judged"
+    return [f"rests on: {processes}; {clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}; {ended}"]
+
+
+def _circumstances(result: AbResult) -> list[str]:
+    """What went on beside it."""
+    told = {"void": voids_text(result.board.runs), "disturbed": disturbance_text(result.board.runs)}
+    return [f"{word}: {text}" for word, text in told.items() if text]
+
+
+def _does_not_show(result: AbResult) -> list[str]:
+    node = f" ({node_text(result.board.node.node)})" if result.board.node else ""
+    told = [f"one machine{node}, one session"]
+    if result.plan.synthetic:
+        told.append(
+            "random weights: experts are used evenly, texts mean nothing, other quantizations and shapes differ"
+        )
+    return [f"does not show: {'; '.join(told)}"]
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _lines(result: AbResult) -> list[Line]:
+    return [
+        judged_line(workload, verdict, result.plan.margins[workload]) for workload, verdict in result.verdicts.items()
+    ]
+
+
+def _markdown_cells(line: Line) -> list[str]:
+    ratio = line.ratio
+    speeds = [speed_text(arm.tps) if arm else "" for arm in line.arms]
+    figures = [signed(ratio.value), f"{signed(ratio.low)} .. {signed(ratio.high)}"] if ratio else ["", ""]
+    return [line.workload, *speeds, *figures, str(line.quads or ""), line.word]
+
+
+def _row(workload: str, verdict: Verdict) -> dict[str, Any]:
+    ratio = verdict.estimate
+    speeds = [*(arm.tps for arm in verdict.arms), None, None]
+    return {
+        "case": verdict.case,
+        "workload": workload,
+        "baseline": speeds[0],
+        "candidate": speeds[1],
+        "ratio": ratio.value if ratio else None,
+        "low": ratio.low if ratio else None,
+        "high": ratio.high if ratio else None,
+        "p": ratio.p if ratio else None,
+        "n": ratio.n if ratio else 0,
+        "verdict": str(verdict.throughput or Throughput.NOT_COMPARABLE),
+        "status": str(verdict.status),
+        "reason": verdict.reason,
+    }
+
+
+def _outputs_json(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {"status": str(verdict.status), "equivalence": verdict.equivalence, "reason": verdict.reason}
+
+
+def _identity(result: AbResult, index: int) -> dict[str, Any]:
+    arm: Arm = result.plan.arms.arms[index]
+    ran = next((run for run in result.board.runs if run.step.arm == index and run.content_key), None)
+    return {
+        "name": arm.build.name,
+        "arm": result.plan.arms.names[index],
+        "fork": str(arm.build.fork),
+        "wheel": arm.build.wheel,
+        "path": arm.build.path,
+        "flags": arm.flags.as_dict(),
+        "content_key": ran.content_key if ran else "",
+        "engine": ran.engine if ran else {},
+    }
