@@ -98,6 +98,12 @@ def test_planted_effects_are_found_where_they_are(effects: Logs, expected: tuple
         assert effect.ratio.n == BLOCKS
 
 
+def test_the_margin_of_an_interaction_is_that_of_its_whole_size() -> None:
+    """The rule sees half of it, with half the margin: 4 % is beyond a margin of 3 %."""
+    assert words(attributed((0, 0, 0, -0.04), sd=0.003))[2] == "regressed"
+    assert words(attributed((0, 0, 0, -0.02), sd=0.003))[2] == "equivalent"
+
+
 def test_the_sentence_says_of_the_whole_what_is_due_to_which() -> None:
     """Whole change, two factors with their words, interaction, basis, speeds."""
     verdict = judged(runs((0, -0.12, -0.001, -0.121)))
