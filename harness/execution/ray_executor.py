@@ -54,6 +54,7 @@ _CONNECT_S = 5.0
 _MAX_PORT = 65535
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
+_OTHER_VERSION = "its worker calls the job by another id: install the same version of moe-harness on all nodes"
 
 
 @dataclass(slots=True)
@@ -258,6 +259,10 @@ class RayExecutor:
             kind = FailureKind.INTERRUPTED if running.cancelled else FailureKind.NODE_LOST
             yield from self._end(running, kind, _first_line(error), "E-ray")
         else:
+            if event.job != running.job.id:
+                self.cancel(running.job.id)
+                yield from self._end(running, FailureKind.HARNESS, _OTHER_VERSION, "E-worker-version")
+                return
             if isinstance(event, Finished):
                 del self._running[running.job.id]
             yield event

@@ -13,6 +13,7 @@ from job_support import job_of, processes_below, standin_arm, wheel_arm
 
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import FailureKind
+from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.dispatch import Dispatcher
@@ -86,6 +87,17 @@ def test_a_lost_node_costs_a_try_and_not_the_job(
     while processes_below(folder):
         assert time.monotonic() < deadline, "an engine outlived its node"
         time.sleep(0.1)
+
+
+def test_workers_of_another_version_are_named(
+    dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that computes another id for the job than the driver: its events would never be taken for the job's."""
+    monkeypatch.setattr(Job, "id", property(lambda _: "job-of-the-drivers-version"))
+    dispatcher.add([job_of(standin_arm(tmp_path / "x", tiny_model, "rows"))])
+    (end,) = finished([event for event in dispatcher.events() if event is not None])
+    assert end.failure is not None
+    assert (end.failure.slug, end.failure.may_be_retried) == ("E-worker-version", False)
 
 
 def test_what_no_live_node_can_take_is_said_at_once(dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path) -> None:

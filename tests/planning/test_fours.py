@@ -57,7 +57,7 @@ def test_one_case_for_each_workload() -> None:
     plan = make_plan(matrix(contrasts=[which(BUILD, SETTINGS)]), ["attribution"])
     assert [case.case.workload_name for case in plan.cases] == ["pp64", "tg8"]
     (job,) = plan.jobs
-    assert (len(job.arms), job.process_starts) == (4, 4 * (1 + 4))
+    assert (len(job.arms), job.process_starts) == (4, 4 * (1 + plan.policy.blocks))
 
 
 def test_two_flags_that_are_axes() -> None:
