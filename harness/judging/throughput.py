@@ -107,9 +107,7 @@ def judge_contrast(
 def _last_look(decision: Decision, log_ratios: Sequence[float], limits: Limits, spread: Spread | None) -> Decision:
     if not decision.open or not log_ratios:
         return decision
-    final = decide(log_ratios, replace(limits, max_quads=len(log_ratios)), spread)
-    ended = f"{final.why}; ended before the {limits.max_quads} quads of its schedule"
-    return replace(final, why=ended)
+    return decide(log_ratios, replace(limits, max_quads=len(log_ratios)), spread)
 
 
 def _medians(pairs: Sequence[tuple[ProcessMedian, ProcessMedian]]) -> tuple[ProcessMedian, ...]:

@@ -175,6 +175,23 @@ def test_a_loss_of_the_margin_is_rarely_called_equivalent(known: bool) -> None:
     assert words.count(Throughput.EQUIVALENT) <= 0.05 * runs + 2 * math.sqrt(0.05 * runs)
 
 
+def test_a_known_spread_that_is_far_too_small_is_dropped() -> None:
+    """From three quads on it is as if it had never been known, and the reason says so."""
+    rng = random.Random(4)  # noqa: S311 - noise, not a secret
+    wild = quads(rng, 0.05, count=8)
+    limits = replace(GATE, max_quads=8)
+    told = decide(wild, limits, replace(KNOWN, quad_sd=0.002))
+    assert told.ratio == decide(wild, limits).ratio
+    assert "(dropped: they scatter further)" in told.why
+
+
+def test_fresh_quads_have_to_show_it_without_those_that_raised_the_suspicion() -> None:
+    """At a lenient alpha a stretch of bad luck is significant with what came before; alone it is less so."""
+    log_ratios = [-12, -8, 0, 10, -4, -1, 25, -2, -10, -3, -4, -2, -2, -9, -2, -13, -22, -18, 0, -8]
+    found = decide([each / 1000 for each in log_ratios], Limits(0.1, 1e-6, 24))
+    assert found.open
+
+
 def test_outliers_neither_blind_nor_fool_it() -> None:
     """One process in twenty takes a fifth longer, which is seven times the loss to be found."""
     rng = random.Random(9)  # noqa: S311 - noise, not a secret
