@@ -132,13 +132,13 @@ def require_sides(factor: Factor, chosen: Sequence[PlannedArm], arms: Sequence[P
         )
 
 
-def _groups(factor: Factor, chosen: Sequence[PlannedArm]) -> dict[tuple[object, ...], Group]:
-    """What could be pairs at all: same class and variables, and same model and build unless that is the factor."""
-    groups: dict[tuple[object, ...], Group] = defaultdict(lambda: ([], []))
+def _groups(factor: Factor, chosen: Sequence[PlannedArm]) -> dict[tuple[str, ...], Group]:
+    """What could be pairs at all: same class, and same model and build unless that is the factor."""
+    groups: dict[tuple[str, ...], Group] = defaultdict(lambda: ([], []))
     for arm in chosen:
         model = "" if factor.name == "model" else arm.arm.model.name
         build = "" if factor.name == "build" else arm.arm.build.name
-        group = groups[arm.node_class.name, model, build, arm.arm.environment]
+        group = groups[arm.node_class.name, model, build]
         for members, side in zip(group, (factor.baseline, factor.candidate), strict=True):
             if _is_side(factor, arm, side):
                 members.append(arm)
