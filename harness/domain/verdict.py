@@ -15,7 +15,7 @@ class Estimate:
         value: Best estimate.
         low: Lower bound of the interval.
         high: Upper bound.
-        n: Process starts (single arm) or pairs (contrast) it rests on.
+        n: What it rests on: process starts (single arm), quads of four (contrast), blocks of all arms (attribution).
         unit: ``t/s``, ``ms``, ``ratio`` or ``MiB``.
         p: Two-sided p-value, where a test was made.
     """

@@ -39,7 +39,7 @@ from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Design, Job
 from harness.domain.measurement import ProcessRun
-from harness.domain.policy import Policy
+from harness.domain.policy import Policy, Trade
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Equivalence, Pitfall, Status, Throughput
 from harness.judging.judge import judge
@@ -63,6 +63,13 @@ def test_cases_come_back_as_they_were(case: Case) -> None:
 @pytest.mark.parametrize("value", [JOB, NODE, LOST, *RUNS[:1], run(0, -1, None, outputs=answers(), failure=LOST)])
 def test_values_come_back_as_they_were(value: object) -> None:
     assert decode(type(value), json.loads(json.dumps(encode(value), allow_nan=False))) == value
+
+
+def test_a_policy_comes_back_with_its_trades_and_an_older_one_without() -> None:
+    policy = Policy(auto_margin=True, trades=(Trade("pp*", 0.1, "tg*", 0.03),))
+    assert decode(Policy, json.loads(json.dumps(encode(policy)))) == policy
+    older = {"alpha": 0.01, "margin": 0.05, "ceiling_tps": 1e6, "inconclusive": "skip"}
+    assert decode(Policy, older) == Policy(alpha=0.01, margin=0.05)
 
 
 FLOATS = st.floats(allow_nan=False)
