@@ -354,7 +354,14 @@ def _say_where_outputs_are_not_compared(cases: Sequence[PlannedCase]) -> list[Pl
         for case in cases
         if case.case.kind is Kind.EQUIVALENCE and case.status is Status.UNSUPPORTED
     }
-    return [_with_note(case, lost.get(_arms_of(case.case), "")) if lost else case for case in cases]
+    return [_with_note(case, _lost_by(case.case, lost)) if lost else case for case in cases]
+
+
+def _lost_by(case: Case, lost: Mapping[tuple[str, ...], str]) -> str:
+    """Why a case's arms are not compared; of an attribution, each other arm with the first."""
+    first, *others = _identities(case)
+    notes = {lost.get((case.node_class.name, first, other), "") for other in others}
+    return "" if "" in notes else "; ".join(sorted(notes))
 
 
 def _with_note(case: PlannedCase, note: str) -> PlannedCase:
@@ -364,4 +371,8 @@ def _with_note(case: PlannedCase, note: str) -> PlannedCase:
 
 
 def _arms_of(case: Case) -> tuple[str, ...]:
-    return (case.node_class.name, *(arm.identity for arm in case.arms))
+    return (case.node_class.name, *_identities(case))
+
+
+def _identities(case: Case) -> list[str]:
+    return [arm.identity for arm in case.arms]

@@ -242,6 +242,22 @@ def test_an_output_check_of_one_step_is_not_asked_of_the_others() -> None:
     assert jobs[4].outputs is None
 
 
+def test_an_attribution_says_where_outputs_are_not_compared() -> None:
+    """Builds by path give none: the speeds are judged all the same, and the plan tells."""
+    by_path = {name: {"fork": "llama.cpp", "path": f"/none/{name}"} for name in ("mainline", "ik")}
+    made = matrix(builds=by_path, contrasts=[which(BUILD, SETTINGS)], checks=[OUTPUTS])
+    notes = {case.note for case in expand(made) if case.case.kind is Kind.ATTRIBUTION}
+    assert len(notes) == 1
+    assert notes.pop().startswith("outputs are not compared: baseline: ")
+    one_step = matrix(
+        builds=by_path,
+        flags={"fa": 0, "ub": 512},
+        contrasts=[{"name": "patch", **BUILD}, which(BUILD, SETTINGS)],
+        checks=[OUTPUTS | {"contrasts": ["patch"]}],
+    )
+    assert {case.note for case in expand(one_step) if case.case.kind is Kind.ATTRIBUTION} == {""}
+
+
 def test_a_contrasts_name_selects_its_cases() -> None:
     """The whole name in either case, or a glob over it; a part of it is a part of an id only."""
     made = matrix(flags={"fa": 0, "ub": 512}, contrasts=[{"name": "Patch", **BUILD}, which(BUILD, SETTINGS)])
