@@ -53,6 +53,7 @@ class EngineRunner:
         self._gpus = gpus
         self._should_stop = should_stop
         self._models = [page_cache.files_of(arm.order.model) for arm in arms]
+        self._cpus = [cores_for(arm.order.threads) if job.design.quiet.pinned else () for arm in arms]
         self._read_once: set[Path] = set()
 
     def label(self, arm: int) -> str:
@@ -72,7 +73,7 @@ class EngineRunner:
             elif self._job.design.quiet.page_cache is PageCache.WARM and self._should_read(files):
                 self._read_once.update(files)
                 yield f"reading {files[0].name} into the page cache, {page_cache.size_of(files) / _GIB:.1f} GiB"
-                page_cache.bring_in(files, self._cpus(arm), self._should_stop)
+                page_cache.bring_in(files, self._cpus[arm], self._should_stop)
 
     def run(self, step: Step, workloads: tuple[Timed, ...]) -> ProcessRun:
         """Run one process to its end.
@@ -87,7 +88,7 @@ class EngineRunner:
         if refusal:
             failure = Failure(FailureKind.UNSUPPORTED, refusal, "E-unsupported")
             return ProcessRun(step, prepared.content_key, (), (), 0.0, None, 0, _never_ran(order), {}, failure)
-        cpus = self._cpus(step.arm)
+        cpus = self._cpus[step.arm]
         watch = Watch(Place(cpus, order.threads, self._models[step.arm]), self._gpus)
         result = self._supervise(prepared.engine.command(order), order, cpus, watch.started)
         conditions = watch.conditions(result)
@@ -101,9 +102,6 @@ class EngineRunner:
         missing = not self._read_once.issuperset(files) if share is None else share < _WARM
         every_file = tuple({path for model in self._models for path in model})
         return missing and page_cache.fits(every_file)
-
-    def _cpus(self, arm: int) -> tuple[int, ...]:
-        return cores_for(self._arms[arm].order.threads) if self._job.design.quiet.pinned else ()
 
     def _with_reason(self, engine: Engine, order: Order, cpus: tuple[int, ...], report: Report, ended: Exit) -> Report:
         """The report with the reason of its failure, where the engine says it only when asked: it fails again."""

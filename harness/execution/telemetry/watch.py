@@ -23,7 +23,7 @@ _LONGEST_PAUSE_S = 1.0
 """Looks come closer at first, so that short processes are seen too, then once a second: a look takes about a
 millisecond of a core that the engine does not have."""
 _JOIN_S = 5.0
-"""A driver that hangs must not hold up the run: what was seen till then counts."""
+"""How long an unfinished look is waited for: what was seen till then counts."""
 
 
 @dataclass(frozen=True, slots=True)
