@@ -188,9 +188,10 @@ def main(argv: Sequence[str]) -> int:
         for name in (list(MEASURES) if turn % 2 == 0 else reversed(MEASURES))
     ]
     node = probe_node()
+    shown = " ".join(Path(word).name if word.startswith("/") else word for word in argv)
     what = (
         f"{asked.rounds * asked.quads} quads a cell in {asked.rounds} rounds on {node_text(node)}, governor "
-        f"{node.governor}, model {_model(asked).name}. Made by `python benchmarks/noise.py {' '.join(argv)}`."
+        f"{node.governor}, model {_model(asked).name}. Made by `python benchmarks/noise.py {shown}`."
     )
     lines = [what, "", *table(measure(jobs, workloads))]
     sys.stdout.write("\n".join(lines) + "\n")
