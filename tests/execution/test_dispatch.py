@@ -149,3 +149,13 @@ def test_close_ends_the_executor_once(jobs: list[Job]) -> None:
     dispatcher.close()
     dispatcher.close()
     assert executor.closed == 1
+
+
+def test_a_budget_in_minutes_bounds_the_deadline(tiny_model: Path) -> None:
+    """Ten thousand blocks in five minutes: over after these, the burn-ins and one last quad, each at its limit."""
+    job = job_of(wheel_arm(tiny_model, fa=0), wheel_arm(tiny_model, fa=1))
+    patient = replace(job, design=replace(job.design, blocks=10_000, timeout_s=60))
+    bounded = replace(patient, design=replace(patient.design, minutes=5))
+    none = replace(patient, design=replace(patient.design, blocks=0, burn_in=0))
+    assert deadline_s(patient) > 1_000_000
+    assert deadline_s(bounded) - deadline_s(none) == 5 * 60 + (2 + 4) * 70
