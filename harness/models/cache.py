@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,7 +21,7 @@ from harness.domain.errors import Infrastructure
 from harness.models.card import Card, load_card
 from harness.models.hashing import file_sha256
 from harness.models.inspect import inspect_gguf
-from harness.models.make import MAKER_VERSION, Plan, plan_model, write_model
+from harness.models.make import MAKER_VERSION, Plan, estimate_routing, plan_model, write_model
 from harness.models.quantize import (
     UNQUANTIZED,
     Quant,
@@ -93,6 +93,7 @@ class Sidecar:
         quant: Name of the mixture.
         maker_version: Version of the maker of the F16 file.
         quantizer_sha256: Of the quantizer's program and libraries; empty for F16.
+        experts_chosen: How often each expert of each router is chosen: an *estimate* from random inputs.
     """
 
     sha256: str
@@ -103,6 +104,7 @@ class Sidecar:
     quant: str
     maker_version: int
     quantizer_sha256: str
+    experts_chosen: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,15 @@ def _finish(final: Path, card: Card, quant: Quant, quantizer: str, workshop: Wor
     size = final.stat().st_size
     workshop.report(Progress("hashing", 0, size))
     digest = file_sha256(final, cache=workshop.root)
-    sidecar = Sidecar(digest, size, True, card.name, card.digest(), quant.name, MAKER_VERSION, quantizer)
+    chosen = _experts_chosen(card)
+    sidecar = Sidecar(digest, size, True, card.name, card.digest(), quant.name, MAKER_VERSION, quantizer, chosen)
     with disk_errors(final):
         write_json(_sidecar_path(final), asdict(sidecar))
+
+
+def _experts_chosen(card: Card) -> dict[str, Any]:
+    layers = estimate_routing(plan_model(card))
+    if not layers:
+        return {}
+    counts = {layer.tensor: list(layer.chosen) for layer in layers}
+    return {"estimate": "random inputs of unit size", "tokens": layers[0].tokens, "counts": counts}

@@ -13,13 +13,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
-from harness.models.shapes import ExplicitShape, MetaEntry, Positive, Qwen3MoeShape, Shape, Strict, TensorEntry
+from harness.models.layout import Positive, Strict
+from harness.models.qwen35moe import Qwen35MoeShape
+from harness.models.shapes import ExplicitShape, MetaEntry, Qwen3MoeShape, Shape, TensorEntry
 
 _CARDS = resources.files("harness.models") / "cards"
+_RULES = ("qwen3moe", "qwen35moe", "explicit")
 
 
 class TokenizerRecipe(Strict):
@@ -56,18 +59,27 @@ class WeightRecipe(Strict):
         logits_sd: Standard deviation of the logits.
         attention_sd: Standard deviation of the attention scores. At 2 attention picks a few tokens as trained heads do,
             so that greedy text does not fall into cycles; at 1 it averages over all of them.
-        router: How tokens spread over the experts.
+        router: How tokens spread over the experts: ``balanced``, each about equally often; or ``zipf``, few of them
+            often and most of them seldom, as `harness.models.routing` says.
         blocks: Where quantized weights come from: ``quantized`` rounds the card's F16 network with a real quantizer;
             ``drawn`` draws random blocks, so that a model of 30 billion parameters is written in the time that its disk
             takes and no F16 file is needed. Two quants that are drawn are two different networks.
+        router_exponent: With ``zipf``: the expert of rank r is chosen about r to the minus this as often as the first.
     """
 
     seed: Annotated[int, Field(ge=0)]
     residual_gain: Annotated[float, Field(gt=0)] = 0.15
     logits_sd: Annotated[float, Field(gt=0)] = 3.5
     attention_sd: Annotated[float, Field(gt=0)] = 2.0
-    router: Literal["balanced"] = "balanced"
+    router: Literal["balanced", "zipf"] = "balanced"
     blocks: Literal["quantized", "drawn"] = "quantized"
+    router_exponent: Annotated[float, Field(gt=0, le=4)] = 1.0
+
+    @model_validator(mode="after")
+    def _exponent_of_zipf(self) -> WeightRecipe:
+        if self.router_exponent != 1.0 and self.router != "zipf":
+            raise ValueError("'router_exponent' goes with router = \"zipf\"")
+        return self
 
 
 class Card(Strict):
@@ -92,8 +104,15 @@ class Card(Strict):
     def canonical_json(self) -> str:
         """The card as JSON that does not depend on formatting, key order or which defaults were written out."""
         # Keys younger than the format are left out at their defaults: older cards' files keep their digests.
-        younger = {"weights": {"blocks"}} if self.weights.blocks == "quantized" else None
-        content = self.model_dump(mode="json", exclude=younger)
+        younger = {
+            key
+            for key, meaningless in (
+                ("blocks", self.weights.blocks == "quantized"),
+                ("router_exponent", self.weights.router == "balanced"),
+            )
+            if meaningless
+        }
+        content = self.model_dump(mode="json", exclude={"weights": younger})
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def digest(self) -> str:
@@ -153,7 +172,7 @@ def _invalid(invalid: ValidationError, where: str) -> BadInput:
     first = faults[0]
     if first["type"] == "json_invalid":
         return BadInput("E-card-json", first["msg"], where=where)
-    location = tuple(part for part in first["loc"] if part not in ("qwen3moe", "explicit"))
+    location = tuple(part for part in first["loc"] if part not in _RULES)
     key = ".".join(str(part) for part in location) or "(card)"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     found = "" if first["type"] in ("missing", "value_error") else f", found {_shown(first['input'])}"
@@ -174,6 +193,7 @@ def _siblings(location: tuple[int | str, ...]) -> tuple[str, ...]:
         "tokenizer": TokenizerRecipe,
         "weights": WeightRecipe,
         "qwen3moe": Qwen3MoeShape,
+        "qwen35moe": Qwen35MoeShape,
         "explicit": ExplicitShape,
         "metadata": MetaEntry,
         "tensors": TensorEntry,

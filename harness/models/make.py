@@ -14,6 +14,7 @@ from harness.models.gguf_format import MetaValue, TensorSpec
 from harness.models.gguf_writer import file_size, write_gguf
 from harness.models.mixtures import mixed
 from harness.models.quantize import Quant
+from harness.models.routing import MOST_OFTEN, RouterEstimate, estimate
 from harness.models.tokenizer import TokenKind, Vocabulary, build_vocabulary
 
 MAKER_VERSION = 1
@@ -50,6 +51,16 @@ class Plan:
         """Bytes of the file."""
         return file_size(self.metadata, self.tensors)
 
+    @property
+    def drawing(self) -> weights.Drawing:
+        """What the tensors are drawn by."""
+        return weights.Drawing(self.card.weights, self.control_rows, experts_used(self.metadata))
+
+    @property
+    def routers(self) -> tuple[TensorSpec, ...]:
+        """The tensors that score experts."""
+        return tuple(tensor for tensor in self.tensors if weights.is_router(tensor.name))
+
 
 def plan_model(card: Card, quant: Quant | None = None) -> Plan:
     """Work out header and tensors.
@@ -79,7 +90,23 @@ def plan_model(card: Card, quant: Quant | None = None) -> Plan:
     if vocabulary and card.tokenizer:
         metadata |= vocabulary.metadata(card.tokenizer.pre)
         control = frozenset(number for number, kind in enumerate(vocabulary.kinds) if kind is not TokenKind.NORMAL)
-    return Plan(card, metadata, tensors, control)
+    plan = Plan(card, metadata, tensors, control)
+    _check_routers(plan)
+    return plan
+
+
+def experts_used(metadata: dict[str, MetaValue]) -> int:
+    """Experts that a token goes through, as the metadata say; 1 where they don't."""
+    architecture = metadata.get("general.architecture")
+    entry = metadata.get(f"{architecture.value}.expert_used_count") if architecture else None
+    return entry.value if entry is not None and isinstance(entry.value, int) and entry.value > 0 else 1
+
+
+def estimate_routing(plan: Plan) -> tuple[RouterEstimate, ...]:
+    """How often each expert of each layer is chosen, estimated; nothing for routers that are quantized."""
+    used = plan.drawing.experts_used
+    drawn = [tensor for tensor in plan.routers if tensor.type.block == 1]
+    return tuple(estimate(tensor.name, weights.router_rows(tensor, plan.drawing), used) for tensor in drawn)
 
 
 def write_model(file: BinaryIO, plan: Plan, progress: BytesDone | None = None) -> None:
@@ -92,16 +119,29 @@ def write_model(file: BinaryIO, plan: Plan, progress: BytesDone | None = None) -
     """
     total = sum(tensor.nbytes for tensor in plan.tensors)
     done = 0
+    drawing = plan.drawing
 
     def produced(tensor: TensorSpec) -> Iterator[bytes]:
         nonlocal done
-        for piece in weights.tensor_bytes(tensor, plan.card.weights, plan.control_rows):
+        for piece in weights.tensor_bytes(tensor, drawing):
             yield piece
             done += len(piece)
             if progress is not None:
                 progress(done, total)
 
     write_gguf(file, plan.metadata, plan.tensors, produced)
+
+
+def _check_routers(plan: Plan) -> None:
+    """A skew needs enough experts to choose from."""
+    if plan.card.weights.router == "balanced":
+        return
+    used = plan.drawing.experts_used
+    few = [tensor for tensor in plan.routers if used > MOST_OFTEN * (tensor.parameters // tensor.shape[0])]
+    if few or not plan.routers:
+        found = f"'{few[0].name}' scores {few[0].parameters // few[0].shape[0]}" if few else "there is no router"
+        said = f"a skewed router needs more than {1 / MOST_OFTEN:g} experts for each of the {used} used; {found}"
+        raise BadInput("E-card-not-makeable", said, hint='set router = "balanced"', where=f"{plan.card.name}: weights")
 
 
 def _provenance(card: Card) -> dict[str, MetaValue]:

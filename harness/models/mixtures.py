@@ -20,6 +20,8 @@ from harness.models.gguf_types import TYPES_BY_NAME
 _LAYER = re.compile(r"blk\.(\d+)\.")
 _EDGE = 8
 _EVERY = 3
+_VALUES = ("attn_v", "attn_qkv")
+_DOWN = ("ffn_down", "ffn_down_exps", "ffn_down_shexp")
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,22 @@ _Rule: TypeAlias = Callable[[_Place], str]
 
 
 def _q4_k_m(place: _Place) -> str:
-    bigger = place.role in ("attn_v", "ffn_down_exps") and place.gets_more_bits
+    bigger = place.role in (*_VALUES, *_DOWN) and place.gets_more_bits
     return "Q6_K" if bigger or place.role == "output" else "Q4_K"
 
 
 def _q4_k_s(place: _Place) -> str:
-    early = place.role == "ffn_down_exps" and place.is_early
+    early = place.role in _DOWN and place.is_early
     if place.role == "output":
         return "Q6_K"
-    return "Q5_K" if early or (place.role == "attn_v" and place.layer < 4) else "Q4_K"  # noqa: PLR2004 - the tool's
+    return "Q5_K" if early or (place.role in _VALUES and place.layer < 4) else "Q4_K"  # noqa: PLR2004 - the tool's
 
 
 def _iq4_xs(place: _Place) -> str:
     if place.role == "output":
         return "Q6_K"
-    early = place.role == "ffn_down_exps" and place.is_early
-    return "Q5_K" if early or place.role == "attn_v" else "IQ4_XS"
+    early = place.role in _DOWN and place.is_early
+    return "Q5_K" if early or place.role in _VALUES else "IQ4_XS"
 
 
 _MIXTURES: Mapping[str, _Rule] = {

@@ -6,34 +6,14 @@ A *derived* shape is for models made up here; an *explicit* one is what a real f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.models.gguf_format import MAX_DIMENSIONS, SCALAR_CODES, MetaValue, Scalar, TensorSpec
-from harness.models.gguf_types import TYPES_BY_NAME, TensorType
-
-Positive = Annotated[int, Field(gt=0)]
-
-
-class Strict(BaseModel):
-    """Base of what a card holds: frozen, nothing unknown accepted, nothing coerced."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Metadata (without tokenizer) and tensors of a file, in the order they are written."""
-
-    metadata: dict[str, MetaValue]
-    tensors: tuple[TensorSpec, ...]
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return sum(tensor.parameters for tensor in self.tensors)
+from harness.models.gguf_types import TYPES_BY_NAME
+from harness.models.layout import Layout, Positive, Strict, half, single
+from harness.models.qwen35moe import Qwen35MoeShape
 
 
 class Qwen3MoeShape(Strict):
@@ -101,30 +81,30 @@ class Qwen3MoeShape(Strict):
         return metadata | {f"qwen3moe.{key}": MetaValue("f32", real) for key, real in reals.items()}
 
     def _tensors(self, vocabulary_size: int) -> tuple[TensorSpec, ...]:
-        tensors = [_half("token_embd.weight", self.width, vocabulary_size)]
+        tensors = [half("token_embd.weight", self.width, vocabulary_size)]
         for layer in range(self.layers):
             tensors += self._layer(f"blk.{layer}.")
         return (
             *tensors,
-            _single("output_norm.weight", self.width),
-            _half("output.weight", self.width, vocabulary_size),
+            single("output_norm.weight", self.width),
+            half("output.weight", self.width, vocabulary_size),
         )
 
     def _layer(self, prefix: str) -> list[TensorSpec]:
         queries, keys = self.heads * self.head_width, self.kv_heads * self.head_width
         return [
-            _single(prefix + "attn_norm.weight", self.width),
-            _half(prefix + "attn_q.weight", self.width, queries),
-            _half(prefix + "attn_k.weight", self.width, keys),
-            _half(prefix + "attn_v.weight", self.width, keys),
-            _half(prefix + "attn_output.weight", queries, self.width),
-            _single(prefix + "attn_q_norm.weight", self.head_width),
-            _single(prefix + "attn_k_norm.weight", self.head_width),
-            _single(prefix + "ffn_norm.weight", self.width),
-            _single(prefix + "ffn_gate_inp.weight", self.width, self.experts),
-            _half(prefix + "ffn_gate_exps.weight", self.width, self.expert_width, self.experts),
-            _half(prefix + "ffn_up_exps.weight", self.width, self.expert_width, self.experts),
-            _half(prefix + "ffn_down_exps.weight", self.expert_width, self.width, self.experts),
+            single(prefix + "attn_norm.weight", self.width),
+            half(prefix + "attn_q.weight", self.width, queries),
+            half(prefix + "attn_k.weight", self.width, keys),
+            half(prefix + "attn_v.weight", self.width, keys),
+            half(prefix + "attn_output.weight", queries, self.width),
+            single(prefix + "attn_q_norm.weight", self.head_width),
+            single(prefix + "attn_k_norm.weight", self.head_width),
+            single(prefix + "ffn_norm.weight", self.width),
+            single(prefix + "ffn_gate_inp.weight", self.width, self.experts),
+            half(prefix + "ffn_gate_exps.weight", self.width, self.expert_width, self.experts),
+            half(prefix + "ffn_up_exps.weight", self.width, self.expert_width, self.experts),
+            half(prefix + "ffn_down_exps.weight", self.expert_width, self.width, self.experts),
         ]
 
 
@@ -176,16 +156,4 @@ class ExplicitShape(Strict):
         return Layout(metadata, tuple(specs))
 
 
-Shape: TypeAlias = Annotated[Qwen3MoeShape | ExplicitShape, Field(discriminator="rule")]
-
-
-def _tensor(kind: TensorType, name: str, shape: tuple[int, ...]) -> TensorSpec:
-    return TensorSpec(name, shape, kind)
-
-
-def _half(name: str, *shape: int) -> TensorSpec:
-    return _tensor(TYPES_BY_NAME["F16"], name, shape)
-
-
-def _single(name: str, *shape: int) -> TensorSpec:
-    return _tensor(TYPES_BY_NAME["F32"], name, shape)
+Shape: TypeAlias = Annotated[Qwen3MoeShape | Qwen35MoeShape | ExplicitShape, Field(discriminator="rule")]

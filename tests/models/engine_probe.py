@@ -1,8 +1,9 @@
 """Ask a wheel about a model, in a process of its own: ``engine_probe.py FORK MODEL < request.json > answer.json``.
 
 The request: ``texts`` to tokenize; ``prefill``: token ids whose logits are wanted (float32 rows saved to ``save``);
-``prompts``: lists of token ids to continue greedily up to ``greedy`` tokens. The answer: ``tokens``, ``logits_sd``,
-``greedy``, ``pp`` and ``tg`` (tokens per second, for orientation only).
+``prompts``: lists of token ids to continue greedily up to ``greedy`` tokens; ``routers``: how many experts a token goes
+through, where it is wanted which. The answer: ``tokens``, ``logits_sd``, ``greedy``, ``pp`` and ``tg`` (tokens per
+second, for orientation only), ``chosen``: for each layer, how many tokens chose each expert.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def load_library(layout: Layout) -> ctypes.CDLL:
 class Engine:
     """The few calls that both forks share."""
 
-    def __init__(self, fork: str, model: str) -> None:
+    def __init__(self, fork: str, model: str, *, routers: bool = False) -> None:
         layout = next(each for each in VERIFIED.values() if each.fork == fork)
         self.api = load_library(layout)
         self.quiet = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
@@ -46,6 +47,12 @@ class Engine:
         context.n_ctx = CONTEXT
         context.n_batch = context.n_ubatch = CONTEXT
         context.n_threads = context.n_threads_batch = 1
+        self.scores: dict[int, np.ndarray] = {}
+        if routers:
+            self.watching = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_bool, ctypes.c_void_p)(
+                self._watch
+            )
+            context.cb_eval = ctypes.cast(self.watching, ctypes.c_void_p)
         if hasattr(context, "n_outputs_max"):
             context.n_outputs_max = CONTEXT
             context.n_outputs_max_per_seq = CONTEXT
@@ -67,6 +74,9 @@ class Engine:
             "llama_model_get_vocab": pointer,
             "llama_batch_init": layout.batch.type,
             "llama_get_logits_ith": ctypes.POINTER(ctypes.c_float),
+            "ggml_get_name": ctypes.c_char_p,
+            "ggml_get_data": pointer,
+            "ggml_nelements": ctypes.c_int64,
         }
         for name, result in results.items():
             getattr(self.api, name).restype = result
@@ -76,6 +86,7 @@ class Engine:
             "llama_model_get_vocab": [pointer],
             "llama_vocab_n_tokens": [pointer],
             "llama_decode": [pointer, layout.batch.type],
+            **{name: [pointer] for name in ("ggml_get_name", "ggml_get_data", "ggml_nelements")},
             "llama_get_logits_ith": [pointer, ctypes.c_int32],
             "llama_tokenize": [
                 pointer, ctypes.c_char_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool, ctypes.c_bool,
@@ -83,6 +94,26 @@ class Engine:
         }  # fmt: skip
         for name, types in arguments.items():
             getattr(self.api, name).argtypes = types
+
+    def _watch(self, tensor: int, asked: bool, _: int) -> bool:
+        """Called for every node of the graph: keep the scores of routers."""
+        word, _, layer = self.api.ggml_get_name(tensor).decode().partition("-")
+        if word != "ffn_moe_logits":
+            return not asked
+        if not asked:
+            count = self.api.ggml_nelements(tensor)
+            values = ctypes.cast(self.api.ggml_get_data(tensor), ctypes.POINTER(ctypes.c_float))
+            self.scores[int(layer)] = np.ctypeslib.as_array(values, (count,)).copy()
+        return True
+
+    def chosen(self, tokens: int, used: int) -> list[list[int]]:
+        """How many tokens of the last prefill chose each expert, layer by layer."""
+        found = []
+        for layer in sorted(self.scores):
+            scores = self.scores[layer].reshape(tokens, -1)
+            best = np.argpartition(scores, -used, axis=1)[:, -used:]
+            found.append(np.bincount(best.ravel(), minlength=scores.shape[1]).tolist())
+        return found
 
     def _model_params(self) -> Any:
         params = self.api.llama_model_default_params()
@@ -130,6 +161,8 @@ def answer(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
         logits = engine.decode(prefill, 0, every=True)
         result["pp"] = len(prefill) / (time.perf_counter() - began)
         result["logits_sd"] = float(logits.std(axis=1).mean())
+        if request.get("routers"):
+            result["chosen"] = engine.chosen(len(prefill), request["routers"])
         if request.get("save"):
             np.save(request["save"], logits)
         engine.clear()
@@ -148,4 +181,5 @@ def answer(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(answer(Engine(sys.argv[1], sys.argv[2]), json.load(sys.stdin))))  # noqa: T201
+    asked = json.load(sys.stdin)
+    print(json.dumps(answer(Engine(sys.argv[1], sys.argv[2], routers=bool(asked.get("routers"))), asked)))  # noqa: T201

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from micro_model import child_environment
+from engine_questions import ask, log_softmax
 
 from harness.engines.embedded.flags import IK, MAINLINE
 
 pytest.importorskip("xllamacpp", reason="moe-harness[local] is not installed")
 
-PROBE = Path(__file__).with_name("engine_probe.py")
 TEXTS = [
     "",
     " ",
@@ -47,22 +42,7 @@ TEXTS = [
 ]
 PREFILL = [300 + (7919 * at) % 970 for at in range(256)]
 PROMPTS = [[300 + (37 * at + 101 * number) % 970 for at in range(12)] for number in range(3)]
-
-
-def ask(fork: str, model: Path, save: Path) -> dict[str, Any]:
-    request = {"texts": TEXTS, "prefill": PREFILL, "prompts": PROMPTS, "greedy": 128, "save": str(save)}
-    ended = subprocess.run(
-        [sys.executable, str(PROBE), fork, str(model)],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=child_environment(),
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    answer: dict[str, Any] = json.loads(ended.stdout)
-    return answer | {"logits": np.load(save).astype(np.float64)}
+REQUEST = {"texts": TEXTS, "prefill": PREFILL, "prompts": PROMPTS, "greedy": 128}
 
 
 @pytest.fixture(scope="module", params=["F16", "IQ4_XS"])
@@ -70,13 +50,8 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """What both forks say of one file."""
     model = request.getfixturevalue({"F16": "tiny_f16", "IQ4_XS": "tiny_iq4"}[request.param])
     folder = tmp_path_factory.mktemp("probe")
-    found = {fork: ask(fork, model, folder / f"{fork}.npy") for fork in (MAINLINE, IK)}
+    found = {fork: ask(fork, model, REQUEST, folder / f"{fork}.npy") for fork in (MAINLINE, IK)}
     return found | {"quant": {"name": request.param}}
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def test_both_forks_tokenize_alike(answers: dict[str, dict[str, Any]]) -> None:
