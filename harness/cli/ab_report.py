@@ -20,6 +20,7 @@ from harness.judging.wording import node_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.plain_words import between, change, clock_text, count, signed
 from harness.running.ab_advice import Advice
+from harness.running.ab_board import QUAD_PROCESSES
 from harness.running.ab_run import AbResult
 
 _ENDS = {
@@ -101,20 +102,26 @@ def verdict_words(result: AbResult, workload: str) -> str:
     ratio = verdict.estimate
     if verdict.throughput is None or ratio is None:
         return _reason(verdict)
-    rests = f"99 % interval {between(ratio.low, ratio.high)}, {count(ratio.n, 'quad')}"
+    rests = f"99 % interval {between(ratio.low, ratio.high)}, {_measured(result, ratio)}"
     match verdict.throughput:
         case Throughput.REGRESSED | Throughput.IMPROVED:
             return f"{new} is {change(ratio.value)}, certain ({rests})"
         case Throughput.EQUIVALENT:
             within = f"{100 * result.plan.margins[workload]:g} %"
-            return f"{new} is as fast as {old} within {within} ({change(ratio.value)}; {rests})"
+            return f"{new} is as fast as {old} within {within}, at 95 % ({change(ratio.value)}; {rests})"
         case _:
             return _undecided_words(result, workload, ratio, new)
 
 
+def _measured(result: AbResult, ratio: Estimate) -> str:
+    """Quads, and the processes that they took with the burn-ins before them."""
+    burn_ins = sum(not run.step.scored for run in result.board.runs)
+    return f"{count(ratio.n, 'quad')}, {burn_ins + QUAD_PROCESSES * ratio.n} processes"
+
+
 def _undecided_words(result: AbResult, workload: str, ratio: Estimate, new: str) -> str:
     fits = f"not decided: {new} looks {change(ratio.value)}, but {between(ratio.low, ratio.high)} all fit"
-    told = f"{fits} ({count(ratio.n, 'quad')})"
+    told = f"{fits} ({_measured(result, ratio)})"
     found = result.advice.get(workload)
     return f"{told}; {_advice_words(result, found)}" if found else told
 

@@ -15,7 +15,7 @@ from harness.execution.hostlock import describe_holder
 from harness.reporting.clean import one_line
 from harness.reporting.plain_words import clock_text, signed
 from harness.running.ab import AbPlan
-from harness.running.ab_board import Board, Phase
+from harness.running.ab_board import QUAD_PROCESSES, Board, Phase
 
 _REDRAW_S = 1.0
 """Drawing takes time on a core that may be measured on."""
@@ -70,8 +70,8 @@ def _running(board: Board) -> str:
     name = one_line(board.names[step.arm])
     if not step.scored:
         return f"burn-in of {name}"
-    scored = sum(run.step.scored for run in board.runs)
-    return f"quad {scored // 4 + 1}, process {scored % 4 + 1} of 4: {name}"
+    quad, process = divmod(sum(run.step.scored for run in board.runs), QUAD_PROCESSES)
+    return f"quad {quad + 1}, process {process + 1} of {QUAD_PROCESSES}: {name}"
 
 
 class LiveView:

@@ -21,7 +21,7 @@ from harness.judging.voids import voided_blocks
 
 _WAITING = "waiting for the host"
 _KEPT_WAITING_S = 1.0
-_QUAD = 4
+QUAD_PROCESSES = 4
 
 
 class Phase(StrEnum):
@@ -114,7 +114,7 @@ class Board:
     @property
     def quads(self) -> int:
         """Whole quads measured so far."""
-        return sum(run.step.scored for run in self.runs) // _QUAD
+        return sum(run.step.scored for run in self.runs) // QUAD_PROCESSES
 
     @property
     def next_step(self) -> Step | None:
@@ -126,8 +126,8 @@ class Board:
         """Seconds that a quad takes, guessed from the last processes; ``None`` before each arm had one."""
         if len(self.runs) < len(self.names):
             return None
-        last = self.runs[-_QUAD:]
-        return _QUAD * sum(run.wall_s for run in last) / len(last)
+        last = self.runs[-QUAD_PROCESSES:]
+        return QUAD_PROCESSES * sum(run.wall_s for run in last) / len(last)
 
     @property
     def is_kept_waiting(self) -> bool:
