@@ -201,13 +201,15 @@ def _favoured(alike: Alike) -> str:
 
 
 def _too_wide(alike: Alike, earlier: Spread | None) -> str:
+    if earlier is not None and _rose(alike, earlier):
+        known = f"{earlier.quad_sd:.1%} known ({earlier.source})"
+        return f"its quad SD rose to {alike.quad_sd:.1%}, more than twice the {known}"
     if alike.sd_low > NOISIEST_SD:
         return f"its quad SD of {alike.quad_sd:.1%} is more than any contrast can be judged by"
-    if earlier is None or alike.quad_sd <= _MOST_TIMES * earlier.quad_sd:
-        return ""
-    chance_of_it = float(fdtrc(alike.quads - 1, max(earlier.df, 1), (alike.quad_sd / earlier.quad_sd) ** 2))
-    if chance_of_it > _SURE:
-        return ""
-    return (
-        f"its quad SD rose to {alike.quad_sd:.1%}, more than twice the {earlier.quad_sd:.1%} known ({earlier.source})"
-    )
+    return ""
+
+
+def _rose(alike: Alike, earlier: Spread) -> bool:
+    """Whether the scatter more than doubled, and more than chance explains."""
+    times = alike.quad_sd / earlier.quad_sd
+    return times > _MOST_TIMES and float(fdtrc(alike.quads - 1, max(earlier.df, 1), times**2)) <= _SURE

@@ -35,6 +35,7 @@ from harness.judging.budget import Pace
 from harness.judging.calibration import FEWEST_QUADS, Alike, faults, judge_alike
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
+from harness.judging.samples import Implausible, NothingKept
 from harness.judging.sequential import Limits
 from harness.judging.throughput import limits_of
 from harness.judging.voids import voided_blocks
@@ -144,17 +145,21 @@ class Calibrator:
                 results[load] = replace(results[load], plants=(*results[load].plants, planted))
         judged = [_with_faults(result) for result in results.values()]
         stored = {
-            result.cell: _record(when, result, load, record)
+            result.cell: _record(when, result, found, load, record)
             for load, result in zip(target.workloads, judged, strict=True)
-            if result.alike
+            if (found := result.alike)
         }
-        return judged, {cell: made for cell, made in stored.items() if made}
+        return judged, stored
 
     def _alike(self, target: Target, load: Timed, record: JobRecord) -> CellResult:
         cell = cell_of(target.arm, load.name)
         earlier = None if self._settings.fresh else lookup_exact(self._known, self._node, cell)
         trouble = _trouble(record)
-        log_ratios = () if trouble else _log_ratios(record, load, self._settings.policy)
+        log_ratios: tuple[float, ...] = ()
+        try:
+            log_ratios = () if trouble else _log_ratios(record, load, self._settings.policy)
+        except (Implausible, NothingKept) as error:
+            trouble = f"{error}"
         alike = judge_alike(load.name, log_ratios, self._limits(target, load, log_ratios))
         if alike is None and not trouble:
             needed = _minutes_needed(record, len(self._targets))
@@ -276,10 +281,7 @@ def _with_faults(result: CellResult) -> CellResult:
     return replace(result, faults=(*faults(result.alike, result.earlier), *missed))
 
 
-def _record(when: datetime, result: CellResult, load: Timed, record: JobRecord) -> Record | None:
-    alike: Alike | None = result.alike
-    if alike is None:
-        return None
+def _record(when: datetime, result: CellResult, alike: Alike, load: Timed, record: JobRecord) -> Record:
     runs = [run for run in record.runs if run.samples_of(load.name)]
     return Record(
         when=when,

@@ -93,6 +93,14 @@ def test_a_healthy_cell_has_no_fault_and_finds_small_losses() -> None:
     assert all(alarms.resampled <= 0.02 for alarms in found.alarms)
 
 
+def test_resampled_quads_favour_no_arm() -> None:
+    """Their signs are drawn, so a shift, which is found on fresh quads, is no alarm of the scatter."""
+    at_5_percent, _ = alike(shift=0.01).alarms
+    assert at_5_percent.resampled is not None
+    assert at_5_percent.resampled < 0.05
+    assert at_5_percent.alarms > at_5_percent.decisions / 2
+
+
 @given(st.floats(0.002, 0.05), st.integers(3, 40), st.integers(0, 10**6))
 @settings(max_examples=15, deadline=None)
 def test_unchanged_cells_are_seldom_condemned(quad_sd: float, count: int, seed: int) -> None:
