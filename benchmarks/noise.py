@@ -180,12 +180,13 @@ def put_between_markers(page: str, lines: Sequence[str]) -> str:
 def main(argv: Sequence[str]) -> int:
     """Measure, print the table, and put it into a page if one is named."""
     asked = _parser().parse_args(argv)
-    workloads = (Workload(asked.prompt, 0), Workload(0, asked.generate))
+    workloads = tuple(load for load in (Workload(asked.prompt, 0), Workload(0, asked.generate)) if load.tokens)
+    sets = asked.measures or list(MEASURES)
     jobs = [
         (build.name, name, _job(build, asked, workloads, MEASURES[name]))
         for turn in range(asked.rounds)
         for build in _builds(asked)
-        for name in (list(MEASURES) if turn % 2 == 0 else reversed(MEASURES))
+        for name in (sets if turn % 2 == 0 else reversed(sets))
     ]
     node = probe_node()
     shown = " ".join(Path(word).name if word.startswith("/") else word for word in argv)
@@ -205,8 +206,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=6, help="times that every set has its turn")
     parser.add_argument("--quads", type=int, default=4, help="quads of a build and set in a round")
-    parser.add_argument("--prompt", type=int, default=256, help="tokens of prompt processing")
-    parser.add_argument("--generate", type=int, default=64, help="tokens of token generation")
+    parser.add_argument("--prompt", type=int, default=256, help="tokens of prompt processing; 0: none")
+    parser.add_argument("--generate", type=int, default=64, help="tokens of token generation; 0: none")
+    parser.add_argument("--measures", action="append", choices=list(MEASURES), help="only these sets; repeatable")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds that a process may take")
     parser.add_argument("--card", default="tiny-moe")
     parser.add_argument("--quant", default="IQ4_XS")
