@@ -120,6 +120,7 @@ class PlainView:
         self._console = console
         self._plan = plan
         self._quads = -1
+        self._decided: set[str] = set()
         self._told_of_waiting = False
 
     def __enter__(self) -> Self:
@@ -141,13 +142,15 @@ class PlainView:
             self._say(f"{clock_text(board.seconds)}  burn-in done, a quad takes about {clock_text(board.quad_seconds)}")
         elif ended and board.quads > self._quads:
             self._quads = board.quads
-            rows = [line_of(row) for row in board.rows]
-            told = "; ".join(self._quad_text(line) for line in rows if line.quads in (0, board.quads))
+            rows = [row for row in board.rows if row.workload not in self._decided]
+            self._decided.update(row.workload for row in rows if not row.decision.open)
+            told = "; ".join(self._quad_text(line_of(row)) for row in rows)
             self._say(f"{clock_text(board.seconds)}  quad {board.quads}: {told}")
 
     @staticmethod
     def _quad_text(line: Line) -> str:
-        return f"{line.workload} {signed(line.ratio.value) if line.ratio else ''} {line.word}"
+        change = [signed(line.ratio.value)] if line.ratio else []
+        return " ".join([line.workload, *change, line.word])
 
     def _say(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
