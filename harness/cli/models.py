@@ -1,4 +1,4 @@
-"""``moe-harness models``: make a model of a shape card, look into a GGUF file."""
+"""``moe-harness models``: shape cards, the models made of them, and what lies in the cache."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.models.cache import ensure_model
+from harness.models.cache import ensure_model, read_sidecar
+from harness.models.card import written_quant
+from harness.models.from_file import card_of, card_text, undrawable
 from harness.models.hashing import file_sha256
 from harness.models.inspect import GgufInfo, inspect_gguf
+from harness.models.quantize import UNQUANTIZED
+from harness.models.storage import disk_errors
+from harness.planning.model_word import DEFAULT_QUANT
 from harness.reporting.clean import one_line
 
 _MIB = 1024**2
@@ -29,16 +34,39 @@ def models() -> None:
 
 @models.command()
 @click.argument("card", default="tiny-moe")
-@click.option("--quant", default="IQ4_XS", show_default=True, help="Quantization; F16 is the card as written.")
+@click.option("--quant", help="Quantization; F16 is the card as written. IQ4_XS, or what the card's own table has.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads for quantizing.")
 @_FORMAT
-def make(card: str, quant: str, threads: int, form: str) -> None:
+def make(card: str, quant: str | None, threads: int, form: str) -> None:
     """Make the model of CARD (a packaged name or a file) in the cache and print its path."""
-    path = ensure_model(card, quant, threads=threads)
+    own = written_quant(card)
+    path = ensure_model(card, quant or (DEFAULT_QUANT if own == UNQUANTIZED else own), threads=threads)
     if form == "json":
-        click.echo(json.dumps({"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}))
+        sidecar = read_sidecar(path)
+        chosen = sidecar.experts_chosen if sidecar else {}
+        facts = {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        click.echo(json.dumps({**facts, "experts_chosen": chosen}))
     else:
         click.echo(path)
+
+
+@models.command("card")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to write it; standard output without it.")
+def card_command(file: Path, output: Path | None) -> None:
+    """Write the shape card of a model FILE: a model of the same shape can be made of it anywhere, without the weights.
+
+    Of a split model, name any part.
+    """
+    card = card_of(file)
+    if types := undrawable(card):
+        click.echo(f"moe-harness: no model can be made of it: {', '.join(types)} can't be drawn", err=True)
+    if output is None:
+        click.echo(card_text(card), nl=False)
+        return
+    with disk_errors(output):
+        output.write_text(card_text(card), encoding="utf-8")
+    click.echo(output)
 
 
 @models.command()

@@ -155,8 +155,9 @@ def ensure_model(
 
 def ensure(request: ModelRequest, workshop: Workshop) -> Path:
     """As `ensure_model`, for a request and a workshop."""
-    quant = known_quant(request.quant)
-    if quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn":
+    own = request.card.own_quant
+    quant = known_quant(own if request.quant == UNQUANTIZED else request.quant)
+    if own != UNQUANTIZED or quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn":
         return _ensure_written(request.card, quant, workshop)
     quantizer = find_quantizer()
     final = _final_path(request.card, quant, workshop, quantizer)

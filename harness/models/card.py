@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.models.layout import Positive, Strict
+from harness.models.quantize import QUANT_OF_FILE_TYPE, QUANTS, UNQUANTIZED
 from harness.models.qwen35moe import Qwen35MoeShape
 from harness.models.shapes import ExplicitShape, MetaEntry, Qwen3MoeShape, Shape, TensorEntry
 
@@ -101,6 +103,21 @@ class Card(Strict):
     tokenizer: TokenizerRecipe | None = None
     weights: WeightRecipe
 
+    @property
+    def own_quant(self) -> str:
+        """The quantization that the card's own table has, by the best word there is for it; ``F16`` if none."""
+        if not isinstance(self.shape, ExplicitShape):
+            return UNQUANTIZED
+        layout = self.shape.layout(0)
+        sizes: Counter[str] = Counter()
+        for tensor in layout.tensors:
+            sizes[tensor.type.name] += tensor.nbytes
+        if all(tensor.type.block == 1 for tensor in layout.tensors):
+            return UNQUANTIZED
+        file_type = layout.metadata.get("general.file_type")
+        named = QUANT_OF_FILE_TYPE.get(file_type.value) if file_type and isinstance(file_type.value, int) else None
+        return named or next((name for name, _ in sizes.most_common() if name in QUANTS), UNQUANTIZED)
+
     def canonical_json(self) -> str:
         """The card as JSON that does not depend on formatting, key order or which defaults were written out."""
         # Keys younger than the format are left out at their defaults: older cards' files keep their digests.
@@ -148,6 +165,14 @@ def load_card(name_or_path: str | Path) -> Card:
     except (OSError, UnicodeDecodeError) as failure:
         raise BadInput("E-card-unreadable", f"the card can't be read: {failure}", where=str(path)) from failure
     return parse_card(text, where=str(path))
+
+
+def written_quant(name_or_path: str | Path) -> str:
+    """The quantization of a card that is made as it is written; ``F16`` where the card can't be read here."""
+    try:
+        return load_card(name_or_path).own_quant
+    except BadInput:
+        return UNQUANTIZED
 
 
 def parse_card(text: str, *, where: str) -> Card:

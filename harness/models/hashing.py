@@ -7,7 +7,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.domain.errors import BadInput, HarnessError
+from harness.models.splits import parts_of
 from harness.models.storage import cache_root, make_folder, read_json, write_json
+
+
+def model_sha256(path: Path, *, cache: Path | None = None) -> str:
+    """Digest of a whole model: its file's SHA-256, or that of the SHA-256s of all parts, one a line, in their order.
+
+    Args:
+        path: The file, or any part of a split model.
+        cache: Root of the cache; `cache_root()` when None.
+
+    Raises:
+        BadInput: ``E-model-missing`` or ``E-model-unreadable``.
+    """
+    digests = [file_sha256(part, cache=cache) for part in parts_of(path)]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def file_sha256(path: Path, *, cache: Path | None = None) -> str:

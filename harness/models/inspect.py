@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.models.gguf_format import MetaValue
-from harness.models.gguf_reader import GgufHeader, PlacedTensor, read_header
+from harness.models.gguf_reader import GgufHeader, PlacedTensor
 from harness.models.make import CARD_KEY, SYNTHETIC_KEY
 from harness.models.quantize import QUANT_OF_FILE_TYPE
+from harness.models.splits import read_headers
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class TensorInfo:
         type: Such as ``IQ4_XS``.
         nbytes: Bytes of its weights.
         offset: Where they begin, in bytes from the start of the file.
+        part: Which file of a split model they are in, from 1.
     """
 
     name: str
@@ -30,6 +33,7 @@ class TensorInfo:
     type: str
     nbytes: int
     offset: int
+    part: int = 1
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,17 @@ class TokenizerInfo:
 
 @dataclass(frozen=True)
 class GgufInfo:
-    """A GGUF file in figures; a figure the file does not give is 0, a word is empty.
+    """A model in figures, all its files together; a figure that is not given is 0, a word is empty.
 
     Attributes:
-        path: The file.
+        path: The file, the first one of a split model.
         version: Of the format.
-        size: Bytes of the file.
+        size: Bytes of all files.
         architecture: Such as ``qwen3moe``.
         name: ``general.name``.
         quant: Mixture by the file's own word, such as ``Q4_K_M``; else the type with the most bytes.
         quant_mix: Bytes by tensor type, largest first.
-        parameters: Number of weights in this file.
+        parameters: Number of weights.
         layers: Transformer layers.
         width: Model width.
         experts: Experts in a layer; 0 for a dense model.
@@ -95,38 +99,41 @@ class GgufInfo:
 
 
 def inspect_gguf(path: str | Path) -> GgufInfo:
-    """Read a file's header and say what it is; the weights are not read.
+    """Read a model's headers and say what it is; the weights are not read.
+
+    Args:
+        path: The file, or any part of a split model.
 
     Raises:
-        BadInput: As `harness.models.gguf_reader.read_header`; the file is named in each.
+        BadInput: As `harness.models.splits.read_headers`; the file is named in each.
     """
-    return describe(read_header(Path(path)))
+    return describe(read_headers(Path(path)))
 
 
-def describe(header: GgufHeader) -> GgufInfo:
-    """Turn a header into figures."""
-    metadata = header.metadata
+def describe(headers: Sequence[GgufHeader]) -> GgufInfo:
+    """Turn the headers of a model into figures."""
+    metadata = headers[0].metadata
     architecture = _word(metadata, "general.architecture")
-    mix = _quant_mix(header)
+    mix = _quant_mix(headers)
     return GgufInfo(
-        path=header.path,
-        version=header.version,
-        size=header.size,
+        path=headers[0].path,
+        version=headers[0].version,
+        size=sum(header.size for header in headers),
         architecture=architecture,
         name=_word(metadata, "general.name"),
         quant=_quant(metadata, mix),
         quant_mix=mix,
-        parameters=sum(tensor.spec.parameters for tensor in header.tensors),
+        parameters=sum(tensor.spec.parameters for header in headers for tensor in header.tensors),
         layers=_number(metadata, f"{architecture}.block_count"),
         width=_number(metadata, f"{architecture}.embedding_length"),
         experts=_number(metadata, f"{architecture}.expert_count"),
         experts_used=_number(metadata, f"{architecture}.expert_used_count"),
         context_length=_number(metadata, f"{architecture}.context_length"),
         tokenizer=_tokenizer(metadata),
-        tensors=tuple(_tensor(placed) for placed in header.tensors),
+        tensors=tuple(_tensor(placed, part) for part, header in enumerate(headers, 1) for placed in header.tensors),
         synthetic=_entry(metadata, SYNTHETIC_KEY) is True,
         card=_word(metadata, CARD_KEY),
-        shards=_number(metadata, "split.count") or 1,
+        shards=len(headers),
     )
 
 
@@ -148,10 +155,11 @@ def _number(metadata: dict[str, MetaValue], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _quant_mix(header: GgufHeader) -> dict[str, int]:
+def _quant_mix(headers: Sequence[GgufHeader]) -> dict[str, int]:
     mix: Counter[str] = Counter()
-    for tensor in header.tensors:
-        mix[tensor.spec.type.name] += tensor.spec.nbytes
+    for header in headers:
+        for tensor in header.tensors:
+            mix[tensor.spec.type.name] += tensor.spec.nbytes
     return dict(mix.most_common())
 
 
@@ -160,9 +168,9 @@ def _quant(metadata: dict[str, MetaValue], mix: dict[str, int]) -> str:
     return named or next(iter(mix), "")
 
 
-def _tensor(placed: PlacedTensor) -> TensorInfo:
+def _tensor(placed: PlacedTensor, part: int) -> TensorInfo:
     spec = placed.spec
-    return TensorInfo(spec.name, spec.shape, spec.type.name, spec.nbytes, placed.offset)
+    return TensorInfo(spec.name, spec.shape, spec.type.name, spec.nbytes, placed.offset, part)
 
 
 def _tokenizer(metadata: dict[str, MetaValue]) -> TokenizerInfo:

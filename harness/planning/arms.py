@@ -22,8 +22,9 @@ from harness.domain.node import ANY_CLASS, NodeClass
 from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.flags import Unsupported, complete
+from harness.models.card import written_quant
 from harness.planning.problems import Problem
-from harness.planning.schema import Condition, IncludeEntry, Matrix, Where
+from harness.planning.schema import Condition, IncludeEntry, Matrix, ModelEntry, Where
 
 Declared = dict[str, FlagValue]
 
@@ -81,6 +82,12 @@ def builds_of(matrix: Matrix) -> dict[str, Build]:
     return {name: Build(name, Fork(entry.fork), entry.wheel, entry.path) for name, entry in matrix.builds.items()}
 
 
+def declared_model(name: str, entry: ModelEntry) -> Model:
+    """The domain's model of an entry."""
+    quant = (entry.quant.upper() or written_quant(entry.card)) if entry.card else ""
+    return Model(name, entry.card, quant, entry.path)
+
+
 class Workshop:
     """Makes the arms of one matrix and keeps what is costly to make: builds, models, completed flags.
 
@@ -105,10 +112,7 @@ class Workshop:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The domain's models, by name; a card without a quantization is taken as written."""
-        return {
-            name: Model(name, entry.card, (entry.quant.upper() or "F16") if entry.card else "", entry.path)
-            for name, entry in self.matrix.models.items()
-        }
+        return {name: declared_model(name, entry) for name, entry in self.matrix.models.items()}
 
     @cached_property
     def node_classes(self) -> tuple[NodeClass, ...]:

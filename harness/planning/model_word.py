@@ -9,7 +9,7 @@ from harness.domain.model import Model
 from harness.domain.suggest import did_you_mean
 from harness.models.card import load_card, packaged_cards
 from harness.models.inspect import inspect_gguf
-from harness.models.quantize import QUANTS
+from harness.models.quantize import QUANTS, UNQUANTIZED
 
 TINY_CARD = "tiny-moe"
 """The card that is taken where no model is named: it is made in seconds, and both forks' wheels run it anywhere."""
@@ -32,11 +32,13 @@ def model_named(word: str) -> Model:
     card, quant = word.rsplit(":", 1) if parted else (word or TINY_CARD, "")
     if card not in packaged_cards() and not card.endswith(".json"):
         raise _unknown(word, card)
-    return _of_card(card, quant or DEFAULT_QUANT)
+    return _of_card(card, quant)
 
 
 def _of_card(card: str, quant: str) -> Model:
-    name = load_card(card).name
+    found = load_card(card)
+    name = found.name
+    quant = quant or (DEFAULT_QUANT if found.own_quant == UNQUANTIZED else found.own_quant)
     if quant.upper() not in QUANTS:
         hint = did_you_mean(quant, QUANTS)
         raise BadInput("E-unknown-quant", f"no quantization '{quant}' can be made of card '{name}'", hint=hint)
