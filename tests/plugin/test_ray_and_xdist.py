@@ -46,7 +46,7 @@ def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pyteste
     assert events["run_started"] == 1
     assert events["planned"] == events["verdict"] == 2 * CASES
     assert events["job_started"] == events["job_finished"] == 2
-    assert events["process"] == 16
+    assert events["process"] == 20
     state = read_journal(project.path / "moe-reports")
     assert state.problems == ()
     assert (project.path / "moe-reports" / "junit.xml").read_text().count("<testcase") == 2 * CASES
