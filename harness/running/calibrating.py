@@ -163,7 +163,8 @@ class Calibrator:
         alike = judge_alike(load.name, log_ratios, self._limits(target, load, log_ratios))
         if alike is None and not trouble:
             needed = _minutes_needed(record, len(self._targets))
-            trouble = f"only {len(log_ratios)} quads fit; about {needed:.1f} minutes are needed (--minutes)"
+            fitted = f"{len(log_ratios)} of the {FEWEST_QUADS} quads that it takes fit in the time"
+            trouble = f"{fitted}: about {needed:.1f} minutes are needed (--minutes)"
         runs = [run for run in record.runs if run.samples_of(load.name)]
         loads = [run.load_s for run in runs if run.load_s is not None]
         return CellResult(
