@@ -8,6 +8,7 @@ import pytest
 from planning_support import node
 
 from harness.domain.words import Kind, Status
+from harness.domain.workload import ProfileWorkload
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
@@ -99,9 +100,9 @@ def test_patched_build_asks_what_the_report_asks(patched: Plan) -> None:
     for case in patched.cases:
         asked.setdefault(case.case.contrast, []).append(case.case.workload_name)
     plain = ["pp128", "tg32", "pp128.d256", "tg32.d256"]
-    assert asked["patch"][:4] == plain
-    assert {name.split(".")[0] for name in asked["patch"][4:]} == {"chat", "long-context", "rag", "code-edit"}
-    assert asked["settings"] == ["pp128", "tg32"]
+    assert asked["patch-alone"][:4] == plain
+    assert {name.split(".")[0] for name in asked["patch-alone"][4:]} == {"chat", "long-context", "rag", "code-edit"}
+    assert asked["settings-alone"] == ["pp128", "tg32"]
     assert asked["patch-or-settings"][:4] == plain
     blocks = patched.policy.blocks
     assert blocks % 4 == 0, "four arms are balanced in every four blocks"
@@ -122,3 +123,16 @@ def test_ones_own_patch_is_a_few_lines_on_top(tmp_path: Path) -> None:
     assert [arm.flags.get("ncmoe") for arm in four] == [30, 22, 30, 22]
     assert build_missing(four[0].build).startswith("build baseline: no llama-bench at /srv/")
     assert model_missing(four[0].model).startswith("model model: there is no file /srv/")
+
+
+def test_the_guides_matrix_plans(tmp_path: Path) -> None:
+    """The file of docs/how-to/patch-or-settings.md, as it stands there: it replaces what it says it replaces."""
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "patch-or-settings.md"
+    mine = tmp_path / "my-patch.toml"
+    mine.write_text(guide.read_text().split("```toml\n")[1].split("```")[0])
+    plan = make_plan(load_matrix(mine), ["patch-or-settings"])
+    loads = {case.case.workload_name: case.case.workload for case in plan.cases}
+    assert loads.keys() == {"pp128", "tg32", "pp2048.d16384", "long-context.prefill"}
+    profile = loads["long-context.prefill"]
+    assert isinstance(profile, ProfileWorkload)
+    assert profile.profile.prompt_tokens == 8192
