@@ -152,11 +152,14 @@ def judge_blocks(
 def _decided(values: Sequence[float], limits: Limits, spread: Spread | None) -> tuple[Decision, bool]:
     """What the blocks so far say, if there are no more of them, and whether more could still decide it.
 
-    As with quads, a job that ends before the rule has decided looks at its last block as the last look.
+    As with quads, a job that ends before the rule has decided looks at its last block as the last look. Nothing is
+    decided by blocks too few for a figure: a word without one would have to be believed.
     """
+    if len(values) < FEWEST_BLOCKS:
+        return decide((), limits, spread), True
     decision = decide(values, limits, spread)
-    if not decision.open or not values:
-        return decision, decision.open
+    if not decision.open:
+        return decision, False
     return decide(values, replace(limits, max_quads=len(values)), spread), True
 
 

@@ -155,10 +155,11 @@ def test_undecided_is_inconclusive() -> None:
 
 def test_few_blocks_have_no_figures() -> None:
     """Two blocks have an interval of orders of magnitude: nothing is claimed of them."""
-    verdict = judged(runs(NULL, blocks=2))
+    verdict = judged(runs((0, 1.5, 1.5, 3.0), blocks=2))
     assert verdict.status is Status.INCONCLUSIVE
     assert verdict.reason.startswith("inconclusive: 2 blocks with all four arms, at least 3 are needed")
     assert {effect.ratio for effect in verdict.effects} == {None}
+    assert {effect.throughput for effect in verdict.effects[:3]} == {Throughput.INCONCLUSIVE}
 
 
 def test_a_job_that_ended_early_is_judged_by_what_it_has() -> None:
