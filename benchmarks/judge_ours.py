@@ -1,16 +1,17 @@
-"""Our own rule in the benchmark: ``harness.judging.sequential.decide`` itself, on quads of a simulated machine."""
+"""Our own rule in the benchmark: ``decide`` and ``bears_out`` of the harness itself, on quads of a machine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from judge_noise import QUAD_STARTS, Floats, Source, draw_quads
+from judge_noise import KEPT, QUAD_STARTS, Floats, Source, draw_quads, quad_arms, quads_of
 from judge_rivals import Words
 from numpy.typing import NDArray
 
 from harness.domain.spread import Spread
 from harness.domain.words import Throughput
+from harness.judging.quads import bears_out
 from harness.judging.sequential import Limits, decide
 
 BURN_IN_STARTS = 2
@@ -95,4 +96,16 @@ def judge_sessions(
         rng: Source of chance.
     """
     told = spreads(source, sessions, knowledge, rng)
-    return judge_quads(draw_quads(source, sessions, limits.max_quads, rng, effect), limits, told)
+    log_times = source.log_times(sessions, quad_arms(limits.max_quads), KEPT, rng)
+    return judge_quads(quads_of(log_times, effect), limits, _borne_out(told, log_times))
+
+
+def _borne_out(told: list[Spread | None], log_times: Floats) -> list[Spread | None]:
+    """As in a run: a spread that the first quad contradicts is not used."""
+    first = np.median(log_times[:, :QUAD_STARTS], axis=2)
+    arms = quad_arms(1)
+    inside = np.maximum(*(np.ptp(first[:, arms == arm], axis=1) for arm in (0, 1)))
+    return [
+        spread if spread and bears_out(apart, spread) else None
+        for spread, apart in zip(told, inside.tolist(), strict=True)
+    ]

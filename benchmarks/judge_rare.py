@@ -12,12 +12,14 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from judge_cells import MAX_QUADS, machines
-from judge_noise import QUAD_STARTS, draw_quads, margin_for, quad_sd
-from judge_ours import BURN_IN_STARTS, KNOWN, UNKNOWN, judge_quads, spreads
+from judge_noise import QUAD_STARTS, margin_for, quad_sd
+from judge_ours import BURN_IN_STARTS, KNOWN, UNKNOWN, judge_sessions
 from scipy.special import betaincinv
 
 from harness.judging.sequential import Limits
@@ -26,7 +28,7 @@ FILE = Path(__file__).parent / "data" / "rare.json"
 ALPHA = 1e-5
 MACHINES = ("quad SD 1.0%", "quad SD 3.4%")
 KNOWLEDGE = {told.name: told for told in (UNKNOWN, KNOWN)}
-_CHUNK = 2000
+_CHUNK = 1000
 _CONFIDENCE = 0.95
 
 
@@ -56,12 +58,15 @@ def upper_bound(errors: int, cases: int) -> float:
     return float(betaincinv(errors + 1, cases - errors, _CONFIDENCE)) if errors < cases else 1.0
 
 
+@cache
+def _limits(machine: str) -> Limits:
+    return Limits(ALPHA, margin_for(quad_sd(machines()[machine], np.random.default_rng(1))), MAX_QUADS)
+
+
 def count(machine: str, knowledge: str, seed: int) -> Count:
     """Judge one chunk of unchanged sessions."""
     source, rng = machines()[machine], np.random.default_rng([seed, MACHINES.index(machine), len(knowledge)])
-    limits = Limits(ALPHA, margin_for(quad_sd(source, np.random.default_rng(1), 1000)), MAX_QUADS)
-    told = spreads(source, _CHUNK, KNOWLEDGE[knowledge], rng)
-    judged = judge_quads(draw_quads(source, _CHUNK, MAX_QUADS, rng), limits, told)
+    judged = judge_sessions(source, _CHUNK, 0.0, _limits(machine), knowledge=KNOWLEDGE[knowledge], rng=rng)
     quads = int((judged.starts - BURN_IN_STARTS).sum()) // QUAD_STARTS
     slower, faster = int((judged.words < 0).sum()), int((judged.words > 0).sum())
     return Count(machine, knowledge, _CHUNK, quads, slower, faster)
@@ -70,11 +75,10 @@ def count(machine: str, knowledge: str, seed: int) -> Count:
 def fingerprint() -> str:
     """Which rule it is: what it decides of some sessions, and when."""
     said = []
-    for machine in MACHINES:
-        for effect in (0.0, -0.03, -0.7):
-            quads = draw_quads(machines()[machine], 50, MAX_QUADS, np.random.default_rng(1), effect)
-            judged = judge_quads(quads, Limits(ALPHA, 0.02, MAX_QUADS), [None] * len(quads))
-            said.append((judged.words.tolist(), judged.equivalent.tolist(), judged.starts.tolist()))
+    for machine, told, effect in product(MACHINES, KNOWLEDGE.values(), (0.0, -0.03, -0.7)):
+        rng = np.random.default_rng(1)
+        judged = judge_sessions(machines()[machine], 25, effect, _limits(machine), knowledge=told, rng=rng)
+        said.append((judged.words.tolist(), judged.equivalent.tolist(), judged.starts.tolist()))
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 

@@ -22,7 +22,7 @@ _KNOWN_DF = 4.0
 _DISTRUST = 2.0
 """A known spread is dropped where the quads scatter more than this many times as far."""
 
-_SMALLEST_SD = 1e-3
+SMALLEST_SD = 1e-3
 """Smaller spreads are taken as this, known ones and the quads' own: no machine repeats itself better for long, and
 coarse times are equal by chance."""
 
@@ -71,7 +71,7 @@ class Quads:
 
     def __init__(self, spread: Spread | None) -> None:
         self._spread = spread if spread and spread.df > 0 else None
-        self._known = max(self._spread.quad_sd, _SMALLEST_SD) if self._spread else 0.0
+        self._known = max(self._spread.quad_sd, SMALLEST_SD) if self._spread else 0.0
         self._prior_df = min(self._spread.df, _KNOWN_DF) if self._spread else 0.0
         self.values: list[float] = []
         self.n = 0
@@ -99,7 +99,7 @@ class Quads:
             return Centre(self.mean, self.worst_sd / sqrt(self.n), math.inf, self.n)
         squares = df * self._known**2 + self._squares
         df += self.n - 1
-        return Centre(self.mean, max(sqrt(squares / df), _SMALLEST_SD) / sqrt(self.n), df, self.n)
+        return Centre(self.mean, max(sqrt(squares / df), SMALLEST_SD) / sqrt(self.n), df, self.n)
 
     def _trimmed(self) -> Centre:
         """Yuen's trimmed mean: in the scatter the outermost quads count as their neighbours, in the mean not at all."""
@@ -111,7 +111,7 @@ class Quads:
         middle = math.fsum(winsorized) / self.n
         squares = math.fsum([(each - middle) ** 2 for each in winsorized])
         df = len(kept) - 1
-        return Centre(value, max(sqrt(squares / df), _SMALLEST_SD) / sqrt(len(kept)), df, self.n, robust=True)
+        return Centre(value, max(sqrt(squares / df), SMALLEST_SD) / sqrt(len(kept)), df, self.n, robust=True)
 
     def fresh(self, since: int, centre: Centre) -> float:
         """The log ratio by the quads after the first ``since`` alone, robust where the centre is."""

@@ -11,10 +11,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harness.domain.measurement import ProcessRun
+from harness.domain.spread import Spread
+from harness.judging.centres import SMALLEST_SD
 from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian, process_medians
 
 BLOCKS = 2
 """Blocks of a quad."""
+
+_CONTRADICTED = 5.0
+"""Times a known spread by which the two processes of an arm may differ in the first quad before it is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,11 @@ class Quad:
         (first, second), (ours, theirs) = self.baseline, self.candidate
         return ((ours.log_tps - first.log_tps) + (theirs.log_tps - second.log_tps)) / 2
 
+    @property
+    def inside(self) -> float:
+        """How far apart the two processes of one arm are, log scale: of the arm where it is more."""
+        return max(abs(first.log_tps - second.log_tps) for first, second in (self.baseline, self.candidate))
+
 
 @dataclass(frozen=True, slots=True)
 class QuadSet:
@@ -54,6 +64,29 @@ class QuadSet:
     def log_ratios(self) -> tuple[float, ...]:
         """What is judged."""
         return tuple(quad.log_ratio for quad in self.quads)
+
+    def borne_out(self, spread: Spread | None) -> Spread | None:
+        """The known spread, unless the first quad contradicts it: ``None`` then.
+
+        A single quad may decide by a known spread. On a machine that is busier than when the spread was measured it
+        would decide by noise; there the processes of one arm differ as much as the arms. From the third quad on the
+        rule itself sees how far quads scatter.
+
+        Args:
+            spread: What is known beforehand of the quads' scatter.
+        """
+        is_contradicted = spread and self.quads and not bears_out(self.quads[0].inside, spread)
+        return None if is_contradicted else spread
+
+
+def bears_out(inside: float, spread: Spread) -> bool:
+    """Whether the first quad goes with a known spread.
+
+    Args:
+        inside: How far apart the two processes of one arm are in it, log scale.
+        spread: What is known beforehand.
+    """
+    return inside <= _CONTRADICTED * max(spread.quad_sd, SMALLEST_SD)
 
 
 def quads_of(

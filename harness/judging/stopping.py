@@ -94,7 +94,8 @@ def _is_contrast_decided(job: Job, arms: Sequence[Sequence[ProcessRun]], workloa
     found = quads_of(arms[0], arms[1], workload, ceiling_tps=policy.ceiling_tps)
     if _has_single_arms(job) and len(found.quads) * 2 < MIN_STARTS:
         return False
-    return not decide(found.log_ratios, limits_of(policy, job, workload), job.spread_of(workload)).open
+    known = found.borne_out(job.spread_of(workload))
+    return not decide(found.log_ratios, limits_of(policy, job, workload), known).open
 
 
 def _has_single_arms(job: Job) -> bool:

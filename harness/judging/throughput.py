@@ -90,8 +90,9 @@ def judge_contrast(
         NothingKept: If a process kept no repetition.
     """
     found = quads_of(baseline, candidate, workload, voided, ceiling_tps)
-    decision = decide(found.log_ratios, limits, spread)
-    final = _last_look(decision, found.log_ratios, limits, spread)
+    known = found.borne_out(spread)
+    decision = decide(found.log_ratios, limits, known)
+    final = _last_look(decision, found.log_ratios, limits, known)
     counted = found.quads[: final.ratio.n] if final.ratio else ()
     return ContrastVerdict(
         final.throughput,

@@ -13,7 +13,7 @@ from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
 from harness.domain.verdict import ArmSpeed
 from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
-from harness.judging.quads import quads_of
+from harness.judging.quads import QuadSet, quads_of
 from harness.judging.samples import Implausible, NothingKept, arm_speed, process_medians
 from harness.judging.sequential import Decision, Limits, decide
 from harness.judging.throughput import limits_of
@@ -157,8 +157,8 @@ class Board:
                 arm_speed(name, list(process_medians(own, workload).values()))
                 for name, own in zip(self.names, runs, strict=True)
             ]
-            log_ratios = quads_of(runs[0], runs[1], workload, voided_blocks(self.runs)).log_ratios
+            found = quads_of(runs[0], runs[1], workload, voided_blocks(self.runs))
         except (Implausible, NothingKept):  # the verdict will tell
-            speeds, log_ratios = [None, None], ()
-        decision = decide(log_ratios, limits, self.job.spread_of(workload))
-        return Row(workload, (speeds[0], speeds[1]), decision, limits, log_ratios)
+            speeds, found = [None, None], QuadSet((), (0, 0), (0, 0))
+        decision = decide(found.log_ratios, limits, found.borne_out(self.job.spread_of(workload)))
+        return Row(workload, (speeds[0], speeds[1]), decision, limits, found.log_ratios)
