@@ -12,6 +12,8 @@ import click
 
 from harness import __version__
 from harness.cli.ab import ab
+from harness.cli.baseline import baseline
+from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
 from harness.cli.junit import junit
@@ -33,7 +35,7 @@ def cli() -> None:
     """
 
 
-for _command in (plan, ab, compare, calibrate, run, report, models, junit):
+for _command in (plan, ab, compare, calibrate, run, report, models, builds, baseline, junit):
     cli.add_command(_command)
 
 

@@ -13,9 +13,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from harness.domain.build import Build
 from harness.domain.case import Case
 from harness.domain.model import Model
 from harness.domain.words import Status
+from harness.execution.builds import missing_here, present_build
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.presence import build_missing, model_missing
 from harness.planning.size import model_bytes
@@ -80,8 +82,14 @@ def _budget(forecast: CaseForecast | None) -> dict[str, Any] | None:
 
 def _missing_here() -> Callable[[Case], list[str]]:
     """What a case needs and this machine lacks; each build and model is looked for once."""
-    of_build, of_model = cache(build_missing), cache(model_missing)
+    of_build, of_model = cache(_build_missing), cache(model_missing)
     return lambda case: [text for arm in case.arms for text in (of_build(arm.build), of_model(arm.model)) if text]
+
+
+def _build_missing(build: Build) -> str:
+    """As `build_missing`, for builds whose files are still to be chosen, fetched or made too."""
+    reason = "" if build.is_here else missing_here(build)
+    return f"build {build.name}: {reason}" if reason else build_missing(present_build(build) or build)
 
 
 def _row(

@@ -32,11 +32,12 @@ class Arm:
     def identity(self) -> str:
         """Hash of *all* declared parts. Computed from the types: a field added to them is a part of it at once.
 
-        Only paths are left out: they are where a thing lies on one machine, and the content key says what lies there.
+        Only where a thing lies on one machine is left out, such as paths: the content key says what lies there.
         """
         parts = fields_of(self)
-        parts["build"], parts["model"], parts["flags"] = map(fields_of, (self.build, self.model, self.flags))
-        del parts["shown"], parts["build"]["path"], parts["model"]["path"]
+        parts["build"] = self.build.declared
+        parts["model"], parts["flags"] = map(fields_of, (self.model, self.flags))
+        del parts["shown"], parts["model"]["path"]
         return digest(parts)
 
     @property

@@ -12,6 +12,7 @@ from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
 from harness.engines.registry import engine_for
 from harness.engines.served_engine import ServedEngine
+from harness.execution.builds import present_build
 from harness.execution.process import ProcessSpec, clean_environment, run_once
 
 _HELP_TIMEOUT_S = 60.0
@@ -78,6 +79,7 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
     """Options that builds list, by build.
 
     Those that are not on this machine, or not what they are declared as, are left out: nothing is known of them.
+    Nothing is fetched or made to know more.
 
     Args:
         builds: The builds.
@@ -86,7 +88,10 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
     found = {}
     for build in builds:
         try:
-            engine = informed_engine(build, environment)
+            here = present_build(build)
+            if here is None:
+                continue
+            engine = informed_engine(here, environment)
             engine.locate()
         except BadInput:
             continue

@@ -6,12 +6,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.builds.commit_check import CommitChecked
 from harness.domain.arm import Arm
 from harness.domain.build import Tool
 from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
+from harness.execution.builds import check_build, local_build
 from harness.execution.cores import default_threads
 from harness.execution.inspecting import answering_engine, informed_engine
 from harness.models.hashing import file_sha256
@@ -76,7 +78,11 @@ def _planted(job: Job, index: int) -> float:
 
 def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
     inspect = answering_engine if job.profile else informed_engine
-    engine = inspect(arm.build, dict(arm.environment))
+    build = local_build(arm.build)
+    check_build(build, dict(arm.environment))
+    engine = inspect(build, dict(arm.environment))
+    if build.source is not None and build.source.commit:
+        engine = CommitChecked(engine, build.source.commit)
     files = engine.locate()
     order = Order(
         arm=arm,

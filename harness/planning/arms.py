@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from harness.builds.declared import declared_build
 from harness.domain.arm import Arm
-from harness.domain.build import Build, Fork
+from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
 from harness.domain.model import Model
@@ -78,8 +79,12 @@ class Corner:
 
 
 def builds_of(matrix: Matrix) -> dict[str, Build]:
-    """The domain's builds of a matrix, by name."""
-    return {name: Build(name, Fork(entry.fork), entry.wheel, entry.path) for name, entry in matrix.builds.items()}
+    """The domain's builds of a matrix, by name.
+
+    Raises:
+        BadInput: As `declared_build`, which reads recipes and the catalogue.
+    """
+    return {name: declared_build(name, entry) for name, entry in matrix.builds.items()}
 
 
 def declared_model(name: str, entry: ModelEntry) -> Model:

@@ -27,7 +27,7 @@ CHECKOUT_FOLDER = "matrices"
 
 _BARE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_DEPTH = 16
-_PATH_KEYS = {"builds": ("path",), "models": ("path", "card")}
+_PATH_KEYS = {"builds": ("path", "recipe"), "models": ("path", "card")}
 _FILES = {"card": (".json",), "profile": (".txt", ".md")}
 """How the name of a file ends where a key may also hold another kind of name."""
 
@@ -147,6 +147,9 @@ def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
         for entry in entries.values() if isinstance(entries, dict) else ():
             for key in keys:
                 _resolve(entry, key, folder)
+            variants = entry.get("variants") if isinstance(entry, dict) else None
+            for variant in variants if isinstance(variants, list) else ():
+                _resolve(variant, "path", folder)
     workloads = layer.get("workloads")
     for entry in workloads if isinstance(workloads, list) else ():
         _resolve(entry, "profile", folder)
@@ -167,7 +170,7 @@ def _home_expanded(value: str) -> Path:
 
 def _is_path(key: str, value: str) -> bool:
     """A card and a profile may also be the name of a packaged one."""
-    return bool(value) and (key == "path" or "/" in value or value.endswith(_FILES.get(key, ())))
+    return bool(value) and (key in ("path", "recipe") or "/" in value or value.endswith(_FILES.get(key, ())))
 
 
 def _merge(data: dict[str, Any], layer: dict[str, Any], file: str, places: Places) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from harness.builds.entry import BuildEntry, PatchEntry, SourceEntry, VariantEntry
 from harness.domain.suggest import did_you_mean
 from harness.planning import schema
 from harness.planning.problems import INVALID, Problem
 from harness.planning.source import Source
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {
-    "builds": schema.BuildEntry,
+    "builds": BuildEntry,
     "models": schema.ModelEntry,
     "node_classes": schema.NodeClassEntry,
     "when": schema.WhenEntry,
@@ -28,6 +29,11 @@ _CHECKS: Mapping[str, type[BaseModel]] = {
     "floor": schema.FloorEntry,
     "outputs": schema.OutputsEntry,
     "memory": schema.MemoryEntry,
+}
+_IN_BUILDS: Mapping[str | int, type[BaseModel]] = {
+    "variants": VariantEntry,
+    "source": SourceEntry,
+    "patches": PatchEntry,
 }
 _WORDS = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
 """The validator speaks of Python, users write TOML."""
@@ -101,5 +107,7 @@ def _known_keys(location: tuple[str | int, ...]) -> tuple[str, ...]:
         table = _SECTIONS.get(str(location[0]), schema.Matrix)
         table = next((_CHECKS[part] for part in location if isinstance(part, str) and part in _CHECKS), table)
         table = schema.FactorEntry if "factors" in location else table
+        if location[0] == "builds":
+            table = next((_IN_BUILDS[part] for part in reversed(location) if part in _IN_BUILDS), table)
         table = schema.Where if location[-1] == "where" else table
     return tuple(table.model_fields)

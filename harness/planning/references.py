@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
+from harness.builds.choosing import as_variant
+from harness.builds.declared import declared_build
+from harness.builds.entry import ORIGINS
 from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
 from harness.domain.errors import BadInput
@@ -112,12 +115,19 @@ class _References:
                     yield self._unknown("workload", pattern, self._known["workload"], "policy", "trades", index, key)
 
     def _builds(self) -> Iterator[Problem]:
-        """A wheel must be one that an engine knows, and of the fork; whether it is installed is the node's business."""
+        """A wheel must be one that an engine knows, and of the fork; whether it is installed is the node's business.
+
+        Recipes and names of the catalogue are looked up here, on the machine of whoever plans.
+        """
         for name, entry in self._matrix.builds.items():
+            key = next(origin for origin in ORIGINS if getattr(entry, origin))
             try:
-                engine_for(Build(name, Fork(entry.fork), entry.wheel, entry.path))
+                build = declared_build(name, entry)
+                for each in [as_variant(build, variant) for variant in build.variants] or [build]:
+                    if each.wheel:
+                        engine_for(each)
             except BadInput as bad:
-                yield Problem(bad.slug, self._at("builds", name, "wheel"), bad.message, bad.hint)
+                yield Problem(bad.slug, self._at("builds", name, key), bad.message, bad.hint)
 
     def _node_classes(self) -> Iterator[Problem]:
         """A misspelt instruction set would make its cases not applicable for ever, and nobody would notice."""

@@ -6,7 +6,6 @@ What the keys mean is written for users in ``docs/reference/matrix.md``.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
@@ -22,15 +21,16 @@ from pydantic import (
     model_validator,
 )
 
+from harness.builds.entry import BuildEntry
 from harness.domain import policy
 from harness.domain.case import Expectation
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
+from harness.domain.paths import usable_path
 from harness.planning.configuration import Configuration
 from harness.planning.source import Source
 
 _MAX_NAME = 100
-_MAX_PATH_BYTES, _MAX_NAME_BYTES = 4095, 255
 _ENVIRONMENT = "environment"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Above what anybody means: a slip of the finger must not fill the memory or run for a year.
@@ -129,17 +129,6 @@ def _kind(found: Any) -> str:
     return f"{words.get(type(found), type(found).__name__)} ({found!r})"
 
 
-def _path(found: str) -> str:
-    """A path that the operating system can be asked about."""
-    if "\0" in found:
-        raise ValueError("a path can't hold a null character")
-    if len(os.fsencode(found)) > _MAX_PATH_BYTES or any(
-        len(os.fsencode(part)) > _MAX_NAME_BYTES for part in found.split("/")
-    ):
-        raise ValueError(f"a path has at most {_MAX_PATH_BYTES} bytes, and {_MAX_NAME_BYTES} between slashes")
-    return found
-
-
 def _variable(found: str) -> str:
     """The name of an environment variable."""
     if not _VARIABLE.fullmatch(found):
@@ -178,7 +167,7 @@ Margin = Annotated[
 ]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$", max_length=_MAX_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1)]
-PathText = Annotated[str, AfterValidator(_path)]
+PathText = Annotated[str, AfterValidator(usable_path)]
 Variables = dict[Annotated[str, AfterValidator(_variable)], Annotated[str, AfterValidator(_variable_text)]]
 Count = Annotated[int, Field(ge=0)]
 Tokens = Annotated[int, Field(ge=0, le=_MAX_TOKENS)]
@@ -193,19 +182,6 @@ class Entry(BaseModel):
     """A table of the matrix file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class BuildEntry(Entry):
-    """``[builds.X]``: a build under the name X."""
-
-    fork: Literal["llama.cpp", "ik_llama.cpp"]
-    wheel: str = ""
-    path: PathText = ""
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> BuildEntry:
-        _exactly_one("wheel", self.wheel, "path", self.path)
-        return self
 
 
 class ModelEntry(Entry):

@@ -24,6 +24,7 @@ from harness.domain.case import (
     OutputCheck,
     PitfallCheck,
 )
+from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
@@ -31,6 +32,9 @@ from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
 T = TypeVar("T")
 
 _TAG = "type"
+_PATCH_TEXTS = {"build": {"recipe": {"patches": {"__all__": {"text"}}}}}
+_LEFT_OUT: dict[type, Any] = {Arm: _PATCH_TEXTS, Job: {"arms": {"__all__": _PATCH_TEXTS}}}
+"""The texts of a recipe's patches, with every case: their digests are what a journal has to know."""
 _CHECKS: dict[str, type[Check]] = {
     each.__name__: each
     for each in (FloorCheck, ContrastCheck, PitfallCheck, AttributionCheck, OutputCheck, MemoryCheck)
@@ -42,7 +46,8 @@ _WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
 
 def encode(value: object) -> Any:
     """Turn a dataclass of the domain into plain JSON values."""
-    return _plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False))
+    left_out = _LEFT_OUT.get(type(value))
+    return _plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False, exclude=left_out))
 
 
 def decode(kind: type[T], data: Any) -> T:

@@ -1,7 +1,7 @@
 """The two arms of ``ab`` from the words that name them, and in what they differ.
 
 A word is a build, then flags of this arm alone: ``ik``, ``ik+rtr=1``, ``~/llama.cpp/build+fa=0+ub=256``. A build is a
-short name, a wheel's name, or the path of a ``llama-bench``.
+short name, a wheel's name, the path of a ``llama-bench``, a name of the catalogue, or ``@main``: a branch's baseline.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+from harness.builds.baselines import SIGN
+from harness.builds.catalogue import catalogue_file
+from harness.builds.declared import catalogued_build
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
@@ -21,6 +24,7 @@ from harness.domain.suggest import did_you_mean
 from harness.engines.bench import BenchEngine
 from harness.engines.embedded_engine import wheels
 from harness.engines.flags import Unsupported, complete, specs
+from harness.execution.builds import check_build, local_build
 from harness.execution.inspecting import informed_engine, told_fork
 from harness.models.hashing import file_sha256
 from harness.planning.bench_line import flag_named, flag_word
@@ -160,7 +164,7 @@ def make_arm(word: ArmWord, model: Model, common: Mapping[str, FlagValue], fork:
 
 def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None) -> tuple[Build, Build]:
     old, new = map(_find_build, words)
-    if old.path and new.path:
+    if old.path and new.path and old.name == new.name:
         old, new = _told_apart(old, new)
     forks = [_told_fork(word, build, said) for word, build in zip(words, (old, new), strict=True)]
     if said is not None and all(forks):
@@ -173,6 +177,8 @@ def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None) -> tuple[Bui
 
 def _find_build(word: ArmWord) -> Build:
     """The build of a word; the fork of one by path is asked for later."""
+    if word.build.startswith(SIGN):
+        return _catalogued(word)
     known = _known_builds()
     wheel = known.get(_SEPARATORS.sub("-", word.build).lower()) if "/" not in word.build else None
     if wheel:
@@ -181,11 +187,29 @@ def _find_build(word: ArmWord) -> Build:
             hint = f"write ./{word.build} for what lies here; for the wheel run it in another folder"
             raise BadInput("E-ambiguous-build", message, hint=hint, where=word.where)
         return wheel
+    catalogue = catalogue_file().read().builds
+    if word.build in catalogue and not _holds_a_bench(word.build):
+        return _catalogued(word)
+    if word.build in catalogue:
+        message = f"'{word.build}' names a build of the catalogue and one that lies here"
+        hint = f"write ./{word.build} for what lies here"
+        raise BadInput("E-ambiguous-build", message, hint=hint, where=word.where)
     if "/" not in word.build and not Path(word.build).exists():
-        hint = f"{did_you_mean(word.build, known)}; or give the path of a llama-bench or of its build folder"
+        near = did_you_mean(word.build, [*known, *catalogue])
+        hint = f"{near}; or give the path of a llama-bench or of its build folder"
         raise BadInput("E-unknown-build", f"no build is called '{word.build}'", hint=hint, where=word.where)
     path = Path(word.build).expanduser().absolute()
     return Build(_telling_parts(path)[-1], Fork.LLAMA_CPP, path=str(path))
+
+
+def _catalogued(word: ArmWord) -> Build:
+    """A build of the catalogue, or a branch's baseline, as files of this machine."""
+    try:
+        build = local_build(catalogued_build(word.build))
+        check_build(build)
+    except BadInput as bad:
+        raise _at(bad, word.where) from None
+    return build
 
 
 def _holds_a_bench(path: str) -> bool:

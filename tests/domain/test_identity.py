@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain.arm import Arm
-from harness.domain.build import Build, Fork
+from harness.domain.build import Build, BuildSource, Fork, Recipe, Variant
 from harness.domain.canonical import canonical_json, id_part
 from harness.domain.case import Case, FloorCheck, MemoryCheck
 from harness.domain.flags import Flags
@@ -32,6 +32,9 @@ CHANGES: dict[str, Any] = {
     "build.name": "other",
     "build.fork": Fork.LLAMA_CPP,
     "build.wheel": "other",
+    "build.variants": (Variant(url="https://example.org/a.tar", sha256="0" * 64),),
+    "build.recipe": Recipe("r", "https://example.org/r", "main", (), (), (), (("make",),), ("bin",), (), 60.0),
+    "build.source": BuildSource(commit="abc1234"),
     "model.name": "other",
     "model.card": "other",
     "model.quant": "Q4_K_M",

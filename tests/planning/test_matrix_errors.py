@@ -119,7 +119,7 @@ factors = [
             "[builds.x]\nfork = 'llama.cpp'",
             "E-matrix-invalid",
             "m.toml: builds.x",
-            "needs exactly one of 'wheel' and 'path', found neither",
+            "needs exactly one of 'wheel', 'path', 'variants', 'recipe' and 'catalogue', found none",
             "",
             id="build from nowhere",
         ),

@@ -1,0 +1,90 @@
+"""The user's catalogue: builds under names of their own, for matrices and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
+
+from harness.builds.entry import BuildEntry
+from harness.builds.state_file import StateFile, config_folder
+from harness.domain.errors import BadInput
+from harness.domain.suggest import did_you_mean
+
+_NAME = r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$"
+_MAX_NAME = 100
+BuildName = Annotated[str, StringConstraints(pattern=_NAME, max_length=_MAX_NAME)]
+
+
+class CatalogueEntry(BaseModel):
+    """One build of the catalogue.
+
+    Attributes:
+        build: As a matrix would say it.
+        added: When.
+        told: What was found out about it when it was added, for people.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    build: BuildEntry
+    added: AwareDatetime
+    told: dict[str, str] = {}
+
+
+class CatalogueFile(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    builds: dict[BuildName, CatalogueEntry] = {}
+
+
+def catalogue_file() -> StateFile[CatalogueFile]:
+    """Where the catalogue is kept."""
+    return StateFile(config_folder() / "builds.json", CatalogueFile, "catalogue")
+
+
+def catalogued(name: str) -> CatalogueEntry:
+    """The entry of a name.
+
+    Raises:
+        BadInput: ``E-unknown-build`` with the nearest name; ``E-catalogue-unreadable``.
+    """
+    file = catalogue_file()
+    entries = file.read().builds
+    if name not in entries:
+        hint = did_you_mean(name, entries) or "moe-harness builds add NAME"
+        raise BadInput("E-unknown-build", f"the catalogue has no build '{name}'", hint=hint, where=f"{file.path}")
+    return entries[name]
+
+
+def add_build(name: str, build: BuildEntry, told: Mapping[str, str], *, replace: bool = False) -> CatalogueEntry:
+    """Put a build into the catalogue.
+
+    Args:
+        name: Its name there.
+        build: The build.
+        told: What was found out about it.
+        replace: Whether one of that name may be replaced.
+
+    Raises:
+        BadInput: ``E-bad-name``; ``E-duplicate-name`` where the name is taken; ``E-catalogue-unreadable``.
+        Infrastructure: ``E-catalogue-busy``; faults of the disk.
+    """
+    if not re.fullmatch(_NAME, name) or len(name) > _MAX_NAME:
+        message = f"'{name}' can't be a build's name"
+        raise BadInput("E-bad-name", message, hint="letters and digits, with single '.', '_' or '-' between them")
+    entry = CatalogueEntry(build=build, added=datetime.now(UTC), told=dict(told))
+
+    def with_entry(known: CatalogueFile) -> CatalogueFile:
+        if name in known.builds and not replace and known.builds[name].build != build:
+            message = f"the catalogue has another build '{name}'"
+            raise BadInput("E-duplicate-name", message, hint="choose another name, or say --replace")
+        return known.model_copy(update={"builds": {**known.builds, name: entry}})
+
+    catalogue_file().change(with_entry)
+    return entry

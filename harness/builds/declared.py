@@ -1,0 +1,49 @@
+"""From a build as it is written down to the domain's: recipes are read, names looked up in the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.builds.baselines import build_of_word
+from harness.builds.catalogue import catalogued
+from harness.builds.entry import BuildEntry
+from harness.builds.recipe_file import read_recipe
+from harness.domain.build import Build
+from harness.domain.errors import BadInput
+
+
+def declared_build(name: str, entry: BuildEntry) -> Build:
+    """The domain's build.
+
+    Args:
+        name: What it is called from now on.
+        entry: How it is written down.
+
+    Raises:
+        BadInput: ``E-unknown-build``, ``E-no-baseline``, ``E-wrong-fork``, faults of a recipe or of the catalogue.
+    """
+    if entry.catalogue:
+        return catalogued_build(entry.catalogue, name)
+    build = entry.build(name)
+    if not entry.recipe:
+        return build
+    fork, recipe = read_recipe(Path(entry.recipe))
+    if entry.fork is not None and entry.fork != fork:
+        message = f"the recipe {entry.recipe} makes {fork}, the build is declared as {entry.fork}"
+        raise BadInput("E-wrong-fork", message, hint=f'write fork = "{fork}", or leave it out')
+    return replace(build, fork=fork, recipe=recipe)
+
+
+def catalogued_build(word: str, name: str = "") -> Build:
+    """A build of the catalogue.
+
+    Args:
+        word: Its name there, or ``@main`` for the baseline of the branch main.
+        name: What it is called from now on; without it, its name in the catalogue.
+
+    Raises:
+        BadInput: ``E-unknown-build``, ``E-no-baseline``, faults of a recipe or of the catalogue.
+    """
+    found = build_of_word(word)
+    return declared_build(name or found, catalogued(found).build)

@@ -1,0 +1,216 @@
+"""What a build really is: asked of its programs, its files, the system's loader and its build folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.builds.calls import Call, Run
+from harness.builds.cmake_cache import Compilation, compilation_of, same_value
+from harness.builds.linked import Linked, linked_libraries
+from harness.builds.provenance import Provenance, provenance_of
+from harness.domain.build import Build, Fork
+from harness.domain.errors import BadInput
+from harness.engines.bench import BenchEngine
+from harness.engines.bench_help import help_flags, identify_fork
+from harness.engines.programs import with_libraries
+
+PROGRAMS = ("llama-bench", "llama-server", "llama-cli", "llama-quantize", "llama-perplexity")
+_TELLS_ITS_VERSION = ("llama-server", "llama-cli", "llama-bench")
+_VERSION = re.compile(r"version: (\d+) \((\w+)\)")
+_BUILT_WITH = re.compile(r"built with (.+) for (\S+)")
+_LOADED_BACKEND = re.compile(r"load_backend: loaded (\w+) backend from (\S+)")
+_TIMEOUT_S = 60.0
+
+_BACKENDS = {
+    "CUDA": ("libggml-cuda", "libcudart", "libcublas"),
+    "HIP": ("libggml-hip", "libamdhip64", "libhipblas"),
+    "Vulkan": ("libggml-vulkan", "libvulkan"),
+    "SYCL": ("libggml-sycl", "libsycl"),
+    "Metal": ("libggml-metal",),
+    "MUSA": ("libggml-musa", "libmusart"),
+    "CANN": ("libggml-cann", "libascendcl"),
+    "OpenCL": ("libggml-opencl", "libOpenCL"),
+    "RPC": ("libggml-rpc",),
+    "BLAS": ("libggml-blas",),
+}
+"""ggml's backends, by the libraries of which one is loaded where it is compiled in."""
+_BLAS = {
+    "openblas": ("libopenblas",),
+    "mkl": ("libmkl_",),
+    "blis": ("libblis",),
+    "flexiblas": ("libflexiblas",),
+    "nvpl": ("libnvpl_blas",),
+    "reference": ("libblas.so", "libcblas.so"),
+}
+_FEATURES = re.compile(r"^GGML_(NATIVE|SSE42|AVX\w*|FMA|F16C|BMI2|AMX\w*|LASX|LSX|RVV|SVE|CPU_ALL_VARIANTS)$")
+NO_BLAS = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """What is known of a build. What could not be found out is empty or ``None``.
+
+    Attributes:
+        program: Its ``llama-bench``.
+        programs: Its programs by name.
+        fork: The fork that its ``--help`` tells.
+        commit: Its commit, as compiled in.
+        number: Its build number.
+        compiler: The compiler, as compiled in.
+        backends: ggml's backends that are compiled in.
+        blas: The BLAS library, ``none``.
+        features: Instruction sets that it was compiled for, as CMake's options say, or as loaded CPU variants do.
+        options: Options of CMake.
+        libraries: Files that are really loaded, by name.
+        missing: Libraries that are not found.
+        provenance: How a recipe made it.
+        complaint: What the program printed where it can't list its options.
+    """
+
+    program: Path
+    programs: Mapping[str, Path]
+    fork: Fork | None = None
+    commit: str = ""
+    number: str = ""
+    compiler: str = ""
+    backends: tuple[str, ...] | None = None
+    blas: str = ""
+    features: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, Path] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+    complaint: str = ""
+
+    def told(self) -> dict[str, str]:
+        """It as words, for people and for the catalogue."""
+        made = self.provenance
+        words = {
+            "program": str(self.program),
+            "programs": ", ".join(self.programs),
+            "fork": str(self.fork or ""),
+            "commit": self.commit + (" with changes" if self.commit and made and made.changed else ""),
+            "build number": self.number,
+            "compiler": self.compiler,
+            "backends": ", ".join(self.backends or ()),
+            "BLAS": self.blas,
+            "instruction sets": ", ".join(self.features),
+            "CUDA architectures": self.options.get("CMAKE_CUDA_ARCHITECTURES", ""),
+            "libraries": ", ".join(sorted(self.libraries)),
+            "missing libraries": ", ".join(self.missing),
+            "complains": self.complaint,
+        }
+        return {word: value for word, value in words.items() if value}
+
+
+def recognise(build: Build, run: Run, environment: Mapping[str, str] | None = None) -> Recognised:
+    """Find out what a build is.
+
+    Its programs are run with ``--help`` and ``--version``, in a clean environment; nothing else is.
+
+    Args:
+        build: A build by path.
+        run: Runs them.
+        environment: Variables that they get.
+
+    Raises:
+        BadInput: ``E-build-missing``, ``E-build-not-executable``, ``E-build-not-a-program``.
+    """
+    program = Path(BenchEngine(build).locate()[0])
+    variables = with_libraries(program, environment or {})
+    programs = {name: program.with_name(name) for name in PROGRAMS if program.with_name(name).is_file()}
+    linked = linked_libraries(program, variables, run)
+    listing = run(Call((str(program), "--help"), _TIMEOUT_S, environment=variables))
+    text = listing.stdout + listing.stderr
+    loaded_late = {Path(file).name: Path(file) for _, file in _LOADED_BACKEND.findall(text)}
+    libraries = {**linked.found, **loaded_late}
+    compiled = compilation_of(program)
+    made = provenance_of(program.parent)
+    version = _Version.asked(programs, variables, run)
+    return Recognised(
+        program=program,
+        programs={"llama-bench": program, **programs},
+        fork=identify_fork(text),
+        commit=_first(made.commit if made else "", version.commit, compiled.told.get("commit", "")),
+        number=_first(version.number, made.number if made else "", compiled.told.get("number", "")),
+        compiler=_first(version.compiler, made.compiler if made else "", compiled.told.get("compiler", "")),
+        backends=_backends(compiled, libraries, linked),
+        blas=_blas(compiled, libraries, linked),
+        features=_features(compiled, libraries),
+        options=compiled.options,
+        libraries=libraries,
+        missing=linked.missing,
+        provenance=made,
+        complaint="" if help_flags(text) else " ".join(text.split())[-300:] or listing.how,
+    )
+
+
+def missing_libraries(program: Path, run: Run) -> tuple[str, ...]:
+    """Libraries without which a program can't start, as far as the loader tells."""
+    return linked_libraries(program, with_libraries(program, {}), run).missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """What a program says of itself."""
+
+    number: str = ""
+    commit: str = ""
+    compiler: str = ""
+
+    @classmethod
+    def asked(cls, programs: Mapping[str, Path], environment: Mapping[str, str], run: Run) -> _Version:
+        for name in _TELLS_ITS_VERSION:
+            if name in programs:
+                try:
+                    told = run(Call((str(programs[name]), "--version"), _TIMEOUT_S, environment=environment))
+                except BadInput:
+                    continue
+                text = told.stdout + told.stderr
+                if match := _VERSION.search(text):
+                    built = _BUILT_WITH.search(text)
+                    number, commit = match.groups()
+                    return cls(
+                        "" if number == "0" else number,
+                        "" if commit == "unknown" else commit,
+                        built.group(1) if built else "",
+                    )
+        return cls()
+
+
+def _first(*found: str) -> str:
+    return next(filter(None, found), "")
+
+
+def _is_loaded(prefixes: Sequence[str], libraries: Mapping[str, Path]) -> bool:
+    return any(name.startswith(tuple(prefixes)) for name in libraries)
+
+
+def _backends(compiled: Compilation, libraries: Mapping[str, Path], linked: Linked) -> tuple[str, ...] | None:
+    """By options of CMake where there are some, and by what is loaded; the CPU's is always there."""
+    if not linked.known and not compiled.options:
+        return None
+
+    def is_in(name: str, prefixes: Sequence[str]) -> bool:
+        return same_value("ON", compiled.options.get(f"GGML_{name.upper()}", "OFF")) or _is_loaded(prefixes, libraries)
+
+    return tuple(sorted({"CPU", *(name for name, prefixes in _BACKENDS.items() if is_in(name, prefixes))}))
+
+
+def _blas(compiled: Compilation, libraries: Mapping[str, Path], linked: Linked) -> str:
+    loaded = next((name for name, prefixes in _BLAS.items() if _is_loaded(prefixes, libraries)), "")
+    if loaded:
+        return loaded
+    if same_value("ON", compiled.options.get("GGML_BLAS", "OFF")):
+        return compiled.options.get("GGML_BLAS_VENDOR", "unknown").lower()
+    return NO_BLAS if linked.known or compiled.options else ""
+
+
+def _features(compiled: Compilation, libraries: Mapping[str, Path]) -> tuple[str, ...]:
+    on = [name for name, value in compiled.options.items() if same_value("ON", value)]
+    said = [match.group(1).lower() for name in on if (match := _FEATURES.match(name))]
+    variants = [name.split(".so")[0].removeprefix("libggml-cpu-") for name in libraries if "libggml-cpu-" in name]
+    return tuple(sorted({*said, *variants}))

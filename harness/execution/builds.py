@@ -1,0 +1,139 @@
+"""Builds on this node: the variant that fits, fetched; the recipe, made; and refused where it is something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from harness.builds.calls import Call, Ended
+from harness.builds.checking import require_as_said
+from harness.builds.choosing import as_variant, choose_variant
+from harness.builds.fetching import fetched, place_of
+from harness.builds.making import Bench, known_place, made_build
+from harness.builds.provenance import provenance_of
+from harness.builds.recognising import Recognised, recognise
+from harness.builds.unpacking import single_folder
+from harness.domain.build import Build
+from harness.domain.errors import BadInput
+from harness.domain.node import NodeFacts
+from harness.engines.bench import BenchEngine
+from harness.execution.node import probe_node
+from harness.execution.process import ProcessResult, ProcessSpec, clean_environment, run_once
+
+Report = Callable[[str], None]
+
+
+def run_call(call: Call) -> Ended:
+    """Run a program for `harness.builds`, under a supervisor of its own."""
+    result = run_once(
+        ProcessSpec(
+            argv=call.argv,
+            env=clean_environment(call.environment),
+            timeout_s=call.timeout_s,
+            cwd=str(call.folder) if call.folder else None,
+        )
+    )
+    return Ended(_how(result, call.timeout_s), result.stdout, result.stderr)
+
+
+def local_build(build: Build, *, report: Report = lambda _: None, node: NodeFacts | None = None) -> Build:
+    """The build as files of this node: its variant is chosen and fetched, its recipe made.
+
+    Args:
+        build: As declared.
+        report: Told what is going on.
+        node: Facts of this node; probed where they are needed and not given.
+
+    Returns:
+        A build by wheel or path; the same where it was one already.
+
+    Raises:
+        BadInput: ``E-no-variant``, ``E-digest-mismatch``, ``E-build-failed``, and what fetching and making raise.
+        Infrastructure: What they raise.
+    """
+    if build.is_here:
+        return build
+    facts = node or probe_node()
+    if build.recipe is not None:
+        return _made(build, made_build(build, Bench(run_call, facts, report=report)))
+    variant = choose_variant(build, facts)
+    return as_variant(build, variant, str(fetched(variant, report=report)) if variant.url else "")
+
+
+def present_build(build: Build, node: NodeFacts | None = None) -> Build | None:
+    """As `local_build`, but nothing is fetched or made: ``None`` where that would be needed.
+
+    Raises:
+        BadInput: ``E-no-variant``.
+    """
+    if build.is_here:
+        return build
+    facts = node or probe_node()
+    if build.recipe is not None:
+        place = known_place(build.recipe, Bench(run_call, facts))
+        return _made(build, place / "build") if place and provenance_of(place) else None
+    variant = choose_variant(build, facts)
+    if not variant.url:
+        return as_variant(build, variant)
+    folder = place_of(variant)
+    return as_variant(build, variant, str(single_folder(folder))) if folder.is_dir() else None
+
+
+def recognised(build: Build, environment: Mapping[str, str] | None = None) -> Recognised:
+    """What a build by path is; asked once as long as its files are the same.
+
+    Raises:
+        BadInput: As `recognise`.
+    """
+    states = tuple((state.st_mtime_ns, state.st_size) for state in (f.stat() for f in BenchEngine(build).locate()))
+    return _recognised(replace(build, source=None), tuple(sorted((environment or {}).items())), states)
+
+
+def check_build(build: Build, environment: Mapping[str, str] | None = None) -> None:
+    """Refuse a build that is something else than the matrix says.
+
+    Args:
+        build: A build of this node.
+        environment: Variables that its processes get.
+
+    Raises:
+        BadInput: ``E-build-mismatch``; ``E-build-missing`` and the like.
+    """
+    if build.source is not None and build.path:
+        require_as_said(build, recognised(build, environment))
+
+
+@lru_cache(maxsize=64)
+def _recognised(
+    build: Build, environment: tuple[tuple[str, str], ...], states: tuple[tuple[int, int], ...]
+) -> Recognised:
+    """Times and sizes of its files make a new build another question."""
+    del states
+    return recognise(build, run_call, dict(environment))
+
+
+def _made(build: Build, folder: Path) -> Build:
+    return replace(build, recipe=None, path=str(folder))
+
+
+def _how(result: ProcessResult, timeout_s: float) -> str:
+    if result.timed_out:
+        return f"no end within {timeout_s:.0f} s"
+    if result.output_limited:
+        return "more output than allowed"
+    if result.signal is not None:
+        return f"signal {result.signal}"
+    return "" if result.ok else f"exit code {result.exit_code}"
+
+
+def missing_here(build: Build) -> str:
+    """Why a build can't be started here without being fetched or made first, or at all; empty if it can."""
+    try:
+        here = present_build(build)
+    except BadInput as bad:
+        return bad.message
+    if here is not None:
+        return ""
+    return "its recipe was not made here yet" if build.recipe else "its archive was not fetched here yet"
