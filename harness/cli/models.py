@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.model_cache import fetch_command, list_command, remove_command
 from harness.models.cache import ensure_model, read_sidecar
 from harness.models.card import written_quant
 from harness.models.from_file import card_of, card_text, undrawable
@@ -29,7 +30,11 @@ _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]),
 
 @click.group()
 def models() -> None:
-    """Make models of shape cards, and look into GGUF files."""
+    """Make models of shape cards, look into GGUF files, and see to the cache of models."""
+
+
+for _command in (list_command, fetch_command, remove_command):
+    models.add_command(_command)
 
 
 @models.command()

@@ -36,8 +36,8 @@ class Arm:
         """
         parts = fields_of(self)
         parts["build"] = self.build.declared
-        parts["model"], parts["flags"] = map(fields_of, (self.model, self.flags))
-        del parts["shown"], parts["model"]["path"]
+        parts["model"], parts["flags"] = self.model.declared, fields_of(self.flags)
+        del parts["shown"]
         return digest(parts)
 
     @property

@@ -64,4 +64,4 @@ def cell_of(arm: Arm, workload: str) -> Cell:
 def _model_word(model: Model) -> str:
     if model.card:
         return f"{PurePath(model.card).name.removesuffix('.json')} {model.quant}"
-    return PurePath(model.path).name
+    return model.file_name

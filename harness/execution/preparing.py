@@ -16,7 +16,7 @@ from harness.engines.engine import Engine, Order
 from harness.execution.builds import check_build, local_build
 from harness.execution.cores import default_threads
 from harness.execution.inspecting import answering_engine, informed_engine
-from harness.models.hashing import file_sha256
+from harness.models.hashing import file_sha256, model_sha256
 from harness.models.request import model_path
 
 
@@ -101,7 +101,7 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
         bytes_run.append(uuid.uuid4().hex)
     if slowdown:
         bytes_run.append(f"slowed by {slowdown}")
-    key = digest([file_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
+    key = digest([model_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
     return Prepared(engine, order, key, opaque)
 
 

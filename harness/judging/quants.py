@@ -32,7 +32,7 @@ UNKNOWN = Limits(tie=FINE.tie, hard=COARSE.hard)
 
 def limits_of(model: Model) -> Limits:
     """The limits for a model: by its declared quantization, else by its file's name."""
-    text = (model.quant or model.path or model.name).upper()
+    text = (model.quant or model.path or model.file_name).upper()
     if _COARSE.search(text):
         return COARSE
     return FINE if _FINE.search(text) else UNKNOWN

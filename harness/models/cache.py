@@ -32,6 +32,7 @@ from harness.models.quantize import (
     quantize,
     run_to_end,
 )
+from harness.models.shelf import made_folder, make_room
 from harness.models.storage import (
     appearing,
     cache_root,
@@ -54,12 +55,13 @@ class Progress:
     """What a maker is doing.
 
     Attributes:
-        stage: ``waiting`` for another maker, drawing ``weights``, ``quantizing``, or ``hashing``.
+        stage: ``waiting`` for who makes or fetches it, drawing ``weights``, ``quantizing``, ``hashing``, or
+            ``fetching``.
         done: Bytes done.
         total: Bytes in all; 0 where it is not known.
     """
 
-    stage: Literal["waiting", "weights", "quantizing", "hashing"]
+    stage: Literal["waiting", "weights", "quantizing", "hashing", "fetching"]
     done: int = 0
     total: int = 0
 
@@ -173,7 +175,7 @@ def ensure(request: ModelRequest, workshop: Workshop) -> Path:
 
 def read_sidecar(model: Path) -> Sidecar | None:
     """What is known of a cached model; None for other files and half-made ones."""
-    content = read_json(_sidecar_path(model))
+    content = read_json(record_of(model))
     try:
         return Sidecar(**content) if content else None
     except TypeError:
@@ -198,10 +200,11 @@ def _final_path(card: Card, quant: Quant, workshop: Workshop, quantizer: Quantiz
     if quantizer is not None:
         deciding["quantizer"] = quantizer.digest()
     key = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
-    return workshop.root / "models" / f"{card.name}-{quant.name}-{key}.gguf"
+    return made_folder(workshop.root) / f"{card.name}-{quant.name}-{key}.gguf"
 
 
-def _sidecar_path(model: Path) -> Path:
+def record_of(model: Path) -> Path:
+    """The sidecar of a made model."""
     return model.with_suffix(".json")
 
 
@@ -243,9 +246,14 @@ def _acquire(lock: FileLock, final: Path, workshop: Workshop) -> None:
             raise Infrastructure("E-cache-busy", said, where=str(final), hint="see what that process does") from busy
 
 
+def _require_room(final: Path, needed: int, workshop: Workshop) -> None:
+    make_room(workshop.root, needed)
+    require_space(final.parent, needed)
+
+
 def _write_into(final: Path, plan: Plan, workshop: Workshop) -> None:
     needed = plan.nbytes
-    require_space(final.parent, needed)
+    _require_room(final, needed, workshop)
 
     def report(done: int, total: int) -> None:
         workshop.report(Progress("weights", done, total))
@@ -259,7 +267,7 @@ def _write_into(final: Path, plan: Plan, workshop: Workshop) -> None:
 def _quantize_into(final: Path, source: Path, quant: Quant, quantizer: Quantizer, workshop: Workshop) -> None:
     size = source.stat().st_size
     needed = int(size * quant.bits / _BITS_OF_F16 * _SPACE_MARGIN)
-    require_space(final.parent, needed)
+    _require_room(final, needed, workshop)
     workshop.report(Progress("quantizing", 0, size))
     with disk_errors(final, needed), appearing(final) as temporary:
         quantize(source, temporary, quant, quantizer=quantizer, threads=workshop.threads, run=workshop.run)
@@ -275,7 +283,7 @@ def _finish(final: Path, card: Card, quant: Quant, quantizer: str, workshop: Wor
     chosen = _experts_chosen(card)
     sidecar = Sidecar(digest, size, True, card.name, card.digest(), quant.name, MAKER_VERSION, quantizer, chosen)
     with disk_errors(final):
-        write_json(_sidecar_path(final), asdict(sidecar))
+        write_json(record_of(final), asdict(sidecar))
 
 
 def _experts_chosen(card: Card) -> dict[str, Any]:

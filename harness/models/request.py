@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.domain.errors import BadInput
+from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.model import Model
-from harness.models.cache import ReportProgress, ensure_model
-from harness.models.inspect import inspect_gguf
+from harness.models.cache import ModelRequest, Progress, ReportProgress, Workshop, ensure, record_of
+from harness.models.card import load_card
+from harness.models.fetched import Fetching, cached_model, check_digests, fetch_model
+from harness.models.splits import parts_of, read_headers
+from harness.models.storage import cache_root
+from harness.models.usage import want
+
+_TRIES = 3
 
 
 def model_path(model: Model, *, threads: int = 1, progress: ReportProgress | None = None) -> Path:
-    """The file of a model, made first where it comes from a card and the cache has none.
+    """The file of a model, the first of a split one; made of its card or fetched where the cache has none.
+
+    Inside `harness.models.usage.models_held` it stays in the cache to the end of that block.
 
     Args:
         model: The model as the matrix declares it.
@@ -19,11 +27,35 @@ def model_path(model: Model, *, threads: int = 1, progress: ReportProgress | Non
         progress: Told what is going on.
 
     Raises:
-        BadInput: If the file is missing, truncated or not a GGUF, or the card or quantization is unknown.
-        Infrastructure: If it could not be made here.
+        BadInput: If the file is missing, truncated, not a GGUF or another one than its digest says; if the card or
+            quantization is unknown; if it can't be had from where it is said to be.
+        Infrastructure: If it could not be made or fetched here.
     """
+    report = progress or (lambda _: None)
+    if model.path:
+        return _lying(model)
+    for _ in range(_TRIES):
+        path, record = _cached(model, threads, report)
+        if want(record):
+            return path
+    raise Infrastructure("E-cache-busy", "the model was removed from the cache again and again", where=model.name)
+
+
+def _cached(model: Model, threads: int, report: ReportProgress) -> tuple[Path, Path]:
+    root = cache_root()
     if model.card:
-        return ensure_model(model.card, model.quant, threads=threads, progress=progress)
+        made = ensure(ModelRequest(load_card(model.card), model.quant), Workshop(root, threads, report=report))
+        return made, record_of(made)
+    if not model.url:
+        return cached_model(model.sha256, root)
+
+    def told(_: str, done: int, total: int) -> None:
+        report(Progress("fetching" if total or done else "waiting", done, total))
+
+    return fetch_model(model.url, model.sha256, Fetching(root, told))
+
+
+def _lying(model: Model) -> Path:
     path = Path(model.path)
     if not path.is_file():
         raise BadInput(
@@ -32,5 +64,7 @@ def model_path(model: Model, *, threads: int = 1, progress: ReportProgress | Non
             hint="put the file there, or change [models] of the matrix",
             where=model.name,
         )
-    inspect_gguf(path)
-    return path
+    first = read_headers(path)[0].path
+    if model.sha256:
+        check_digests(path, model.sha256, parts_of(path))
+    return first

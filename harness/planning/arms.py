@@ -90,7 +90,7 @@ def builds_of(matrix: Matrix) -> dict[str, Build]:
 def declared_model(name: str, entry: ModelEntry) -> Model:
     """The domain's model of an entry."""
     quant = (entry.quant.upper() or written_quant(entry.card)) if entry.card else ""
-    return Model(name, entry.card, quant, entry.path)
+    return Model(name, entry.card, quant, entry.path, entry.url, entry.sha256)
 
 
 class Workshop:

@@ -24,6 +24,7 @@ from harness.domain.words import Kind, Status
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prompt, Timed, Workload, is_time
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
+from harness.planning.content import content_claim, content_note
 from harness.planning.fours import Four, find_fours
 from harness.planning.overlays import ArmKey, arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
@@ -191,6 +192,10 @@ class _Expansion:
             origin = self._matrix.source.at("checks", index)
             profile = _profile(check)
             for factor, pair in self._pairs_of_outputs(check, origin):
+                if claim := content_claim((pair.baseline.arm, pair.candidate.arm)):
+                    hint = "compare builds on one file, or models that are trained"
+                    self._problems.append(Problem("E-synthetic-claim", origin, claim, hint))
+                    break
                 both = _ArmSet((pair.baseline, pair.candidate), pair.note)
                 yield self._case_of_arms(Kind.EQUIVALENCE, both, profile, OutputCheck(check.name, factor), origin)
 
@@ -247,7 +252,8 @@ class _Expansion:
         ]
         reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
-        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), compared.note)
+        note = "; ".join(filter(None, (compared.note, content_note(case.arms))))
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), note)
 
     def _found(self, factor: Factor) -> list[Pair]:
         try:

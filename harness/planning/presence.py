@@ -12,6 +12,8 @@ from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.model import Model
 from harness.engines.registry import engine_for
+from harness.models.shelf import held_models
+from harness.models.storage import cache_root
 
 
 def build_missing(build: Build) -> str:
@@ -24,7 +26,13 @@ def build_missing(build: Build) -> str:
 
 
 def model_missing(model: Model) -> str:
-    """Why a model can't be loaded here: no such file, or no such card to make it of; empty if it can."""
+    """Why a model can't be loaded here: no such file, or no such card to make it of; empty if it can.
+
+    What has an address is fetched when it is run.
+    """
+    if model.sha256 and not model.path and not model.url:
+        held = any(each.sha256 == model.sha256 for each in held_models(cache_root()))
+        return "" if held else f"model {model.name}: the cache has none with the digest {model.sha256[0]}"
     path = model.path or (model.card if model.card.endswith(".json") else "")
     if not path or Path(path).is_file():
         return ""

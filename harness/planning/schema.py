@@ -27,6 +27,7 @@ from harness.domain.case import Expectation
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
 from harness.domain.paths import usable_path
+from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
 from harness.planning.source import Source
 
@@ -143,6 +144,24 @@ def _variable_text(found: str) -> str:
     return found
 
 
+def _digests(found: Any) -> tuple[str, ...]:
+    """One SHA-256, or those of all parts of a split model."""
+    listed = found if isinstance(found, list) else [found]
+    wrong = [item for item in listed if not isinstance(item, str) or not DIGEST.fullmatch(item)]
+    if wrong or not listed:
+        raise ValueError(
+            f"expected 64 hexadecimal digits, or a list of them, found {_kind(wrong[0] if wrong else found)}"
+        )
+    return tuple(item.lower() for item in listed)
+
+
+def _address(found: str) -> str:
+    """An address that a model may be fetched from."""
+    if fault := found and address_fault(found):
+        raise ValueError(fault)
+    return found
+
+
 def _prompt(found: str) -> str:
     """What engines can be asked: their texts end at a null character."""
     if "\0" in found:
@@ -154,6 +173,7 @@ _RawValue: TypeAlias = bool | int | float | str
 Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
 Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
 Names = Annotated[tuple[str, ...], PlainValidator(_names, json_schema_input_type=str | list[str])]
+Digests = Annotated[tuple[str, ...], PlainValidator(_digests, json_schema_input_type=str | list[str])]
 _RawSettings: TypeAlias = dict[str, _RawValue | dict[str, str]]
 Settings = Annotated[Configuration, PlainValidator(_configuration, json_schema_input_type=_RawSettings)]
 Side = Annotated[FlagValue | Configuration, PlainValidator(_side, json_schema_input_type=_RawValue | _RawSettings)]
@@ -185,17 +205,26 @@ class Entry(BaseModel):
 
 
 class ModelEntry(Entry):
-    """``[models.X]``: a model under the name X, made of a shape card or read from a file."""
+    """``[models.X]``: a model under the name X: of a shape card, a file, an address, or in the cache by its digest."""
 
     card: PathText = ""
     quant: str = ""
     path: PathText = ""
+    url: Annotated[str, AfterValidator(_address)] = ""
+    sha256: Digests = ()
 
     @model_validator(mode="after")
     def _one_origin(self) -> ModelEntry:
-        _exactly_one("card", self.card, "path", self.path)
-        if self.path and self.quant:
+        origins = [key for key in ("card", "path", "url") if getattr(self, key)]
+        if len(origins) > 1 or not (origins or self.sha256):
+            found = " and ".join(f"'{key}'" for key in origins) or "none of them"
+            raise ValueError(f"needs exactly one of 'card', 'path' and 'url', or only 'sha256'; found {found}")
+        if self.quant and not self.card:
             raise ValueError("'quant' goes with 'card'; a file has the quantization that it has")
+        if self.card and self.sha256:
+            raise ValueError("'sha256' goes with 'path' or 'url'; what is made of a card is known by the card")
+        if self.url and not self.sha256:
+            raise ValueError("'url' needs 'sha256': what is fetched is held against it")
         return self
 
 

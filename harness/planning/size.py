@@ -8,19 +8,27 @@ from harness.domain.errors import HarnessError
 from harness.domain.model import Model
 from harness.models.cache import read_sidecar
 from harness.models.card import load_card
+from harness.models.shelf import held_models, made_folder
+from harness.models.splits import parts_of
 from harness.models.storage import cache_root
 
 
 def model_bytes(model: Model) -> int | None:
-    """Bytes of a model's file; ``None`` where it is not there, or was not made of its card yet."""
+    """Bytes of a model, all its files; ``None`` where it is not there, or was not made of its card or fetched yet."""
     try:
-        return _cached_bytes(model) if model.card else Path(model.path).stat().st_size
+        if model.path:
+            return sum(part.stat().st_size for part in parts_of(Path(model.path)))
+        return _made_bytes(model) if model.card else _fetched_bytes(model)
     except (OSError, HarnessError):
         return None
 
 
-def _cached_bytes(model: Model) -> int | None:
+def _made_bytes(model: Model) -> int | None:
     card = load_card(model.card)
-    made = (cache_root() / "models").glob(f"{card.name}-{model.quant}-*.gguf")
+    made = made_folder(cache_root()).glob(f"{card.name}-{model.quant}-*.gguf")
     sizes = [side.size for side in map(read_sidecar, made) if side and side.card_sha256 == card.digest()]
     return max(sizes, default=None)
+
+
+def _fetched_bytes(model: Model) -> int | None:
+    return next((held.size for held in held_models(cache_root()) if held.sha256 == model.sha256), None)

@@ -38,10 +38,11 @@ CHANGES: dict[str, Any] = {
     "model.name": "other",
     "model.card": "other",
     "model.quant": "Q4_K_M",
+    "model.sha256": ("0" * 64,),
     "flags": Flags.of({"fa": 1, "rtr": 1}),
     "environment": (("A", "2"),),
 }
-NO_IDENTITY = {"build.path", "model.path", "shown"}
+NO_IDENTITY = {"build.path", "model.path", "model.url", "shown"}
 
 
 def _fields(value: Any, prefix: str = "") -> list[str]:

@@ -127,7 +127,7 @@ factors = [
             "[models.x]\ncard = 'tiny-moe'\npath = 'x.gguf'",
             "E-matrix-invalid",
             "m.toml: models.x",
-            "needs exactly one of 'card' and 'path', found both",
+            "needs exactly one of 'card', 'path' and 'url', or only 'sha256'; found 'card' and 'path'",
             "",
             id="model from two places",
         ),

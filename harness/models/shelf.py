@@ -1,0 +1,214 @@
+"""What lies in the cache: made and fetched models, their sizes, and room for one more within the quota.
+
+A model is removed record first, so that a half removed one does not count as present. Removed are those that nobody
+uses, the ones that were wanted longest ago first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.suggest import did_you_mean
+from harness.models.storage import read_json
+from harness.models.usage import alone_with
+
+QUOTA_VARIABLE = "MOE_CACHE_GIB"
+_GIB = 1024**3
+_MOST_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Held:
+    """A model in the cache.
+
+    Attributes:
+        name: Its file's name, or that of its first part.
+        kind: ``made`` of a card, ``fetched``, or ``unfinished``: a transfer that broke off.
+        files: All its files.
+        record: The file that makes it count as present; of an unfinished one, its folder.
+        size: Bytes.
+        wanted: When it was last wanted, seconds since 1970.
+        sha256: Digests of its files; empty for unfinished ones.
+        in_use: A job holds it.
+    """
+
+    name: str
+    kind: str
+    files: tuple[Path, ...]
+    record: Path
+    size: int
+    wanted: float
+    sha256: tuple[str, ...]
+    in_use: bool
+
+
+def quota_bytes() -> int | None:
+    """What ``MOE_CACHE_GIB`` allows models to take; None without it.
+
+    Raises:
+        BadInput: ``E-bad-quota``.
+    """
+    said = os.environ.get(QUOTA_VARIABLE, "").strip()
+    if not said:
+        return None
+    try:
+        size = float(said)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        raise BadInput("E-bad-quota", f"expected GiB, a number above 0, found '{said}'", where=QUOTA_VARIABLE)
+    return int(size * _GIB)
+
+
+def made_folder(root: Path) -> Path:
+    """Where models that are made of cards lie."""
+    return root / "models"
+
+
+def fetched_folder(root: Path) -> Path:
+    """Where fetched models lie, each in a folder of its own with a record beside it."""
+    return root / "fetched"
+
+
+def held_models(root: Path) -> tuple[Held, ...]:
+    """All models of a cache, the one that was wanted longest ago first."""
+    found = [*_made(made_folder(root)), *_fetched(fetched_folder(root))]
+    return tuple(sorted(found, key=lambda model: (model.wanted, model.name)))
+
+
+def make_room(root: Path, needed: int) -> None:
+    """Remove what nobody uses until a model fits into the quota; nothing without one.
+
+    Args:
+        root: Root of the cache.
+        needed: Bytes of the model to come.
+
+    Raises:
+        BadInput: ``E-bad-quota``.
+        Infrastructure: ``E-cache-full``, with what lies there.
+    """
+    quota = quota_bytes()
+    if quota is None:
+        return
+    models = held_models(root)
+    excess = sum(model.size for model in models) + needed - quota
+    free = [model for model in models if not model.in_use]
+    if excess > sum(model.size for model in free):
+        raise _full(models, needed, quota, root)
+    for model in free:
+        if excess <= 0:
+            return
+        if remove(model):
+            excess -= model.size
+    if excess > 0:
+        raise _full(held_models(root), needed, quota, root)
+
+
+def remove(model: Held) -> bool:
+    """Remove a model; false where somebody has begun to use it."""
+    if model.kind == "unfinished":
+        shutil.rmtree(model.record, ignore_errors=True)
+        return True
+    with alone_with(model.record) as alone:
+        if not alone:
+            return False
+        model.record.unlink(missing_ok=True)
+    for file in model.files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+    if model.kind == "fetched":
+        with suppress(OSError):
+            model.files[0].parent.rmdir()
+    return True
+
+
+def named(models: Iterable[Held], name: str) -> Held:
+    """The model of a name, or of the only name that begins so.
+
+    Raises:
+        BadInput: ``E-no-such-model``.
+    """
+    listed = tuple(models)
+    exact = [model for model in listed if model.name == name]
+    like = exact or [model for model in listed if model.name.startswith(name)]
+    if len(like) != 1:
+        said = f"{len(like)} models of the cache begin with" if like else "no model of the cache is called"
+        hint = "" if like else did_you_mean(name, [model.name for model in listed])
+        raise BadInput("E-no-such-model", f"{said} '{name}'", hint=hint or "see 'moe-harness models list'")
+    return like[0]
+
+
+def _made(folder: Path) -> Iterator[Held]:
+    for record in sorted(folder.glob("*.json")):
+        said, model = read_json(record), record.with_suffix(".gguf")
+        if said and model.is_file():
+            yield _held("made", (model,), record, (str(said.get("sha256", "")),))
+
+
+def _fetched(folder: Path) -> Iterator[Held]:
+    for place in sorted(path for path in folder.glob("*") if path.is_dir()):
+        record = place.with_suffix(".json")
+        said = read_json(record)
+        if said:
+            files = tuple(place / str(name) for name in said["files"])
+            yield _held("fetched", files, record, tuple(said["sha256"]))
+        else:
+            yield _unfinished(place)
+
+
+def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, ...]) -> Held:
+    with alone_with(record) as alone:
+        in_use = not alone
+    return Held(files[0].name, kind, files, record, sum(map(_size, files)), _changed(record), sha256, in_use)
+
+
+def _unfinished(place: Path) -> Held:
+    files = tuple(sorted(path for path in place.iterdir() if path.is_file()))
+    lock = lock_of(place)
+    try:
+        with lock.acquire(timeout=0):
+            in_use = False
+    except (Timeout, OSError):
+        in_use = True
+    name = files[0].name.removeprefix(".").removesuffix(".partial") if files else place.name
+    wanted = max(map(_changed, files), default=_changed(place))
+    return Held(name, "unfinished", files, place, sum(map(_size, files)), wanted, (), in_use)
+
+
+def lock_of(place: Path) -> FileLock:
+    """The lock of who fetches into a folder of the cache."""
+    return FileLock(place.with_suffix(".lock"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _full(models: tuple[Held, ...], needed: int, quota: int, root: Path) -> Infrastructure:
+    listed = [
+        f"{model.name} ({model.size / _GIB:.1f} GiB{', in use' if model.in_use else ''})"
+        for model in sorted(models, key=lambda model: -model.size)[:_MOST_LISTED]
+    ]
+    more = f" and {len(models) - _MOST_LISTED} more" if len(models) > _MOST_LISTED else ""
+    there = f"it holds {', '.join(listed)}{more}" if listed else "it holds nothing"
+    message = f"{needed / _GIB:.1f} GiB are needed, the quota is {quota / _GIB:.1f} GiB; {there}"
+    hint = f"let the jobs that use them end, or raise {QUOTA_VARIABLE}; see 'moe-harness models list'"
+    return Infrastructure("E-cache-full", message, hint=hint, where=str(root))

@@ -1,0 +1,94 @@
+"""``[models.X]``: where a model comes from, and what is said of one that can't."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.domain.errors import BadInput
+from harness.domain.model import Model
+from harness.models.cache import ensure_model
+from harness.models.from_file import card_of, card_text
+from harness.models.hashing import file_sha256
+from harness.planning.arms import declared_model
+from harness.planning.load import load_matrix
+from harness.planning.presence import model_missing
+from harness.planning.size import model_bytes
+
+ONE, OTHER = "a" * 64, "b" * 64
+HEAD = 'name = "m"\n[builds.one]\nfork = "llama.cpp"\nwheel = "xllamacpp"\n[[workloads]]\npp = 8\n[models.x]\n'
+
+
+def declared(folder: Path, entry: str) -> Model:
+    file = folder / "m.toml"
+    file.write_text(HEAD + entry)
+    return declared_model("x", load_matrix(file).models["x"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "model"),
+    [
+        (f'path = "/m.gguf"\nsha256 = "{ONE.upper()}"', Model("x", path="/m.gguf", sha256=(ONE,))),
+        (f'url = "https://h/m.gguf"\nsha256 = "{ONE}"', Model("x", url="https://h/m.gguf", sha256=(ONE,))),
+        (f'url = "file:///m.gguf"\nsha256 = ["{ONE}"]', Model("x", url="file:///m.gguf", sha256=(ONE,))),
+        (f'path = "/m-00001-of-00002.gguf"\nsha256 = ["{ONE}", "{OTHER}"]',
+         Model("x", path="/m-00001-of-00002.gguf", sha256=(ONE, OTHER))),
+        (f'sha256 = "{ONE}"', Model("x", sha256=(ONE,))),
+        ('card = "tiny-moe"', Model("x", card="tiny-moe", quant="F16")),
+    ],
+)  # fmt: skip
+def test_the_ways_to_say_a_model(entry: str, model: Model, tmp_path: Path) -> None:
+    """By card, path, address, or digest alone."""
+    assert declared(tmp_path, entry) == model
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('url = "https://h/m.gguf"', "'url' needs 'sha256'"),
+        (f'url = "http://h/m.gguf"\nsha256 = "{ONE}"', "expected https://"),
+        (f'card = "tiny-moe"\nsha256 = "{ONE}"', "'sha256' goes with 'path' or 'url'"),
+        ('path = "/m.gguf"\nsha256 = "abc"', "expected 64 hexadecimal digits"),
+        ('path = "/m.gguf"\nsha256 = []', "expected 64 hexadecimal digits"),
+        (f'path = "/m.gguf"\nurl = "https://h/m.gguf"\nsha256 = "{ONE}"', "found 'path' and 'url'"),
+        ('quant = "Q8_0"', "found none of them"),
+        (f'url = "https://h/m.gguf"\nquant = "Q8_0"\nsha256 = "{ONE}"', "'quant' goes with 'card'"),
+    ],
+)
+def test_what_is_no_model_is_told(entry: str, said: str, tmp_path: Path) -> None:
+    """Each fault with what was expected."""
+    with pytest.raises(BadInput) as caught:
+        declared(tmp_path, entry)
+    assert said in str(caught.value)
+
+
+def test_a_card_of_a_file_has_the_files_quantization(tmp_path: Path) -> None:
+    """Limits of output checks go by it, so "F16" would be wrong."""
+    pytest.importorskip("ik_llama_cpp", reason="moe-harness[local] is not installed")
+    (tmp_path / "c.json").write_text(card_text(card_of(ensure_model("tiny-moe", "Q4_K_M"))))
+    assert declared(tmp_path, 'card = "c.json"').quant == "Q4_K_M"
+
+
+def test_sizes_and_absence_of_what_is_fetched(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model by digest is missing until the cache has it; one by address is only not yet here."""
+    digest = file_sha256(tiny_model)
+    monkeypatch.setenv("MOE_CACHE_DIR", str(tmp_path / "none"))
+    by_digest, by_address = Model("x", sha256=(digest,)), Model("x", url="https://h/m.gguf", sha256=(digest,))
+    assert digest in model_missing(by_digest)
+    assert model_missing(by_address) == ""
+    assert model_bytes(by_address) is None
+    monkeypatch.undo()
+    assert model_missing(by_digest) == ""
+    assert model_bytes(by_digest) == model_bytes(by_address) == tiny_model.stat().st_size
+
+
+def test_the_identity_follows_the_digest_and_not_the_address() -> None:
+    """Two mirrors hold one model; two digests are two models."""
+    one, moved = Model("x", url="https://a/m.gguf", sha256=(ONE,)), Model("x", url="https://b/m.gguf", sha256=(ONE,))
+    assert one.declared == moved.declared
+    assert one.declared != Model("x", sha256=(OTHER,)).declared
+    assert json.dumps(Model("x", card="c", quant="q").declared) == '{"name": "x", "card": "c", "quant": "q"}'
