@@ -29,6 +29,9 @@ coarse times are equal by chance."""
 _ASSUMED_SD = 0.10
 """What a quad may scatter by on any machine worth measuring on; the noisiest seen was 0.07."""
 
+_BY_CHANCE = 1.5
+"""Two or three quads seem to scatter so many times as far as they do, by chance."""
+
 _ONE_IN = 8
 """One quad of so many is trimmed on either side."""
 
@@ -67,7 +70,7 @@ class Centre(NamedTuple):
 class Quads:
     """The quads of a case so far, with what was known of their scatter beforehand."""
 
-    __slots__ = ("_known", "_prior_df", "_spread", "_squares", "highest", "lowest", "mean", "n", "values")
+    __slots__ = ("_known", "_prior_df", "_spread", "_squares", "clearest", "highest", "lowest", "mean", "n", "values")
 
     def __init__(self, spread: Spread | None) -> None:
         self._spread = spread if spread and spread.df > 0 else None
@@ -78,10 +81,17 @@ class Quads:
         self.mean = 0.0
         self._squares = 0.0  # sum of squared distances from the mean
         self.lowest, self.highest = math.inf, -math.inf
+        self.clearest = math.inf  # fewest times that a quad's change is larger than its arms' own differences
 
-    def add(self, log_ratio: float) -> None:
-        """Take one more quad in."""
+    def add(self, log_ratio: float, inside: float) -> None:
+        """Take one more quad in.
+
+        Args:
+            log_ratio: Its datum.
+            inside: How far apart the two processes of one arm are in it, log scale; 0 where it is not known.
+        """
         self.values.append(log_ratio)
+        self.clearest = min(self.clearest, abs(log_ratio) / inside if inside else math.inf)
         self.n += 1
         step = log_ratio - self.mean
         self.mean += step / self.n
@@ -96,7 +106,7 @@ class Quads:
         """The mean; its scatter is a mean of the known one and the quads' own, by degrees of freedom."""
         df = 0.0 if self._is_distrusted else self._prior_df
         if not df and self.n < FEWEST:
-            return Centre(self.mean, self.worst_sd / sqrt(self.n), math.inf, self.n)
+            return Centre(self.mean, max(self.bearable_sd, self._own_sd) / sqrt(self.n), math.inf, self.n)
         squares = df * self._known**2 + self._squares
         df += self.n - 1
         return Centre(self.mean, max(sqrt(squares / df), SMALLEST_SD) / sqrt(self.n), df, self.n)
@@ -129,9 +139,18 @@ class Quads:
         return self._spread is not None
 
     @property
-    def worst_sd(self) -> float:
-        """The furthest that quads can be thought to scatter."""
-        return max(_ASSUMED_SD, _DISTRUST * self._known, self._own_sd)
+    def bearable_sd(self) -> float:
+        """The furthest that quads scatter on a machine that can be judged at all; no estimate from these quads."""
+        return max(_ASSUMED_SD, _DISTRUST * self._known)
+
+    @property
+    def is_bearable(self) -> bool:
+        """Whether the quads so far go with a scatter no further than that."""
+        return self._own_sd <= _BY_CHANCE * self.bearable_sd
+
+    def bearable_centre(self) -> Centre:
+        """The mean, as if quads scattered as far as can be borne."""
+        return Centre(self.mean, self.bearable_sd / sqrt(self.n), math.inf, self.n)
 
     @property
     def _own_sd(self) -> float:

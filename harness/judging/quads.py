@@ -65,6 +65,11 @@ class QuadSet:
         """What is judged."""
         return tuple(quad.log_ratio for quad in self.quads)
 
+    @property
+    def insides(self) -> tuple[float, ...]:
+        """How far apart the processes of one arm are in each."""
+        return tuple(quad.inside for quad in self.quads)
+
     def borne_out(self, spread: Spread | None) -> Spread | None:
         """The known spread, unless the first quad contradicts it: ``None`` then.
 

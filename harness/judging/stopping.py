@@ -95,7 +95,7 @@ def _is_contrast_decided(job: Job, arms: Sequence[Sequence[ProcessRun]], workloa
     if _has_single_arms(job) and len(found.quads) * 2 < MIN_STARTS:
         return False
     known = found.borne_out(job.spread_of(workload))
-    return not decide(found.log_ratios, limits_of(policy, job, workload), known).open
+    return not decide(found.log_ratios, limits_of(policy, job, workload), known, found.insides).open
 
 
 def _has_single_arms(job: Job) -> bool:

@@ -15,7 +15,7 @@ from harness.domain.policy import Policy
 from harness.domain.spread import Spread
 from harness.domain.verdict import Estimate
 from harness.domain.words import Throughput
-from harness.judging.quads import quads_of
+from harness.judging.quads import QuadSet, quads_of
 from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian
 from harness.judging.sequential import Decision, Limits, decide
 
@@ -91,8 +91,8 @@ def judge_contrast(
     """
     found = quads_of(baseline, candidate, workload, voided, ceiling_tps)
     known = found.borne_out(spread)
-    decision = decide(found.log_ratios, limits, known)
-    final = _last_look(decision, found.log_ratios, limits, known)
+    decision = decide(found.log_ratios, limits, known, found.insides)
+    final = _last_look(decision, found, limits, known)
     counted = found.quads[: final.ratio.n] if final.ratio else ()
     return ContrastVerdict(
         final.throughput,
@@ -105,10 +105,10 @@ def judge_contrast(
     )
 
 
-def _last_look(decision: Decision, log_ratios: Sequence[float], limits: Limits, spread: Spread | None) -> Decision:
-    if not decision.open or not log_ratios:
+def _last_look(decision: Decision, found: QuadSet, limits: Limits, spread: Spread | None) -> Decision:
+    if not decision.open or not found.quads:
         return decision
-    return decide(log_ratios, replace(limits, max_quads=len(log_ratios)), spread)
+    return decide(found.log_ratios, replace(limits, max_quads=len(found.quads)), spread, found.insides)
 
 
 def _medians(pairs: Sequence[tuple[ProcessMedian, ProcessMedian]]) -> tuple[ProcessMedian, ...]:

@@ -160,5 +160,6 @@ class Board:
             found = quads_of(runs[0], runs[1], workload, voided_blocks(self.runs))
         except (Implausible, NothingKept):  # the verdict will tell
             speeds, found = [None, None], QuadSet((), (0, 0), (0, 0))
-        decision = decide(found.log_ratios, limits, found.borne_out(self.job.spread_of(workload)))
+        known = found.borne_out(self.job.spread_of(workload))
+        decision = decide(found.log_ratios, limits, known, found.insides)
         return Row(workload, (speeds[0], speeds[1]), decision, limits, found.log_ratios)

@@ -119,7 +119,7 @@ def test_known_spread_and_its_source_are_told() -> None:
 def test_a_factor_of_two_is_decided_after_two_quads_on_any_plausible_machine(sd: float, factor: float) -> None:
     words, mean = decided(sd, 1 - factor, GATE, None)
     assert set(words) == {Throughput.IMPROVED if factor > 1 else Throughput.REGRESSED}
-    assert mean <= 10.3
+    assert mean <= 10.5  # now and then two quads scatter so far by chance that a third is asked for
 
 
 def test_a_loss_of_half_is_decided_by_one_quad_where_the_spread_is_known() -> None:
@@ -211,3 +211,34 @@ def test_outliers_neither_blind_nor_fool_it() -> None:
 def test_shares_of_all_looks_keep_within_the_error_rates() -> None:
     assert sum(map(difference_share, range(1, 1000))) <= 1
     assert sum(EQUIVALENCE_SHARES) == pytest.approx(1)
+
+
+@given(
+    st.lists(st.floats(-1.5, 1.5), min_size=1, max_size=12),
+    st.sampled_from([ADVICE, GATE]),
+    st.sampled_from([None, 0.005, 0.05]),
+)
+def test_what_is_certain_is_certain_by_the_interval_that_is_shown(
+    values: list[float], limits: Limits, known: float | None
+) -> None:
+    """Regressed or improved beside an interval that spans no change would be believed by nobody."""
+    found = decide(values, limits, Spread("pp512", known, 9, "a test") if known else None)
+    if found.throughput in (Throughput.REGRESSED, Throughput.IMPROVED):
+        assert found.ratio is not None
+        assert not found.ratio.low <= 1 <= found.ratio.high
+
+
+def test_quads_whose_arms_do_not_agree_with_themselves_decide_nothing_at_once() -> None:
+    """A busy machine: the processes of one arm differ nearly as much as the arms."""
+    quads, known = [-0.7, -0.69], Spread("pp512", 0.01, 9, "a test")
+    assert decide(quads, GATE, None).throughput is Throughput.REGRESSED
+    assert decide(quads, GATE, None, [0.02, 0.02]).throughput is Throughput.REGRESSED
+    assert decide(quads, GATE, None, [0.02, 0.3]).open
+    assert decide(quads[:1], GATE, known, [0.02]).throughput is Throughput.REGRESSED
+    assert decide(quads[:1], GATE, known, [0.2]).open
+
+
+def test_quads_that_scatter_beyond_bearing_decide_nothing_at_once() -> None:
+    """A scatter estimated from two or three quads is no bound to test against."""
+    assert decide([-0.378, -0.224, -0.142, -0.16], ADVICE, None).open
+    assert decide([-1.2, -0.4], GATE, None).open
