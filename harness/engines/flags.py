@@ -8,6 +8,7 @@ from types import MappingProxyType
 from harness.domain.build import Build, Fork, Tool
 from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
+from harness.domain.patterns import compiled_pattern, override_pairs
 from harness.domain.suggest import did_you_mean
 from harness.engines.flag_spec import NONE, FlagKind, FlagSpec
 from harness.engines.flag_table import IK, MAINLINE
@@ -143,10 +144,14 @@ def _require_sayable(spec: FlagSpec, value: FlagValue, build: Build) -> None:
     embedded engine takes 0 and 1 only where ``llama-bench`` knows further words.
 
     Raises:
+        BadInput: ``E-bad-flag-value`` for a pattern that is no regular expression of the engines.
         Unsupported: With the reason.
     """
     if spec.kind is FlagKind.SWITCH and build.tool is Tool.EMBEDDED and value in spec.choices:
         raise Unsupported(f"the embedded engine takes {spec.name} 0 or 1, not '{value}': it must know what it measures")
+    if spec.kind is FlagKind.OVERRIDES:
+        for pattern, _ in override_pairs(str(value)):
+            compiled_pattern(pattern)
     if spec.kind is FlagKind.OVERRIDES and build.tool is Tool.LLAMA_BENCH and "," in str(value):
         raise Unsupported(
             f"llama-bench splits '{spec.name}' at commas, so a pattern cannot hold one: {value!r};"

@@ -1,0 +1,248 @@
+"""Bytes per device, told from tensors and flags."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.domain.arm import Arm
+from harness.domain.build import Build, Fork
+from harness.domain.errors import BadInput
+from harness.domain.flags import Flags, FlagValue
+from harness.domain.model import Model
+from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prompt, PromptProfile, Workload
+from harness.models.cache import ensure_model
+from harness.models.card import load_card
+from harness.models.memory import Memory, bytes_needed, context_cells, estimate
+from harness.models.memory_compute import Batch, compute_bytes
+from harness.models.memory_model import card_shape, file_shape, model_shape
+from harness.models.memory_placement import CPU, Asked, place
+from harness.models.memory_shape import ModelShape
+
+GIB = 1024**3
+MIB = 1024**2
+FORKS = (Fork.LLAMA_CPP, Fork.IK_LLAMA_CPP)
+SMALL_DRAWN = """{
+  "format": "shape-card/1", "name": "memory-test",
+  "shape": {"rule": "qwen3moe", "layers": 2, "width": 256, "heads": 8, "kv_heads": 2, "head_width": 64,
+            "experts": 16, "experts_used": 2, "expert_width": 256},
+  "tokenizer": {"merges": 100, "specials": ["<|endoftext|>", "<|im_end|>"]},
+  "weights": {"seed": 1, "blocks": "drawn"}
+}"""
+
+
+@lru_cache
+def thirty() -> ModelShape:
+    """The shape of Qwen3-30B-A3B in Q4_K_M."""
+    return card_shape(load_card("qwen3-30b-a3b"), "Q4_K_M")
+
+
+@lru_cache
+def hybrid() -> ModelShape:
+    """The shape of Qwen3.6-35B-A3B in Q4_K_M."""
+    return card_shape(load_card("qwen3.6-35b-a3b"), "Q4_K_M")
+
+
+def needed(fork: Fork = Fork.LLAMA_CPP, cells: int = 4096, gpus: tuple[int, ...] = (), **flags: FlagValue) -> Memory:
+    """What the 30B model needs."""
+    return estimate(thirty(), fork, flags, cells, gpus)
+
+
+forks = st.sampled_from(FORKS)
+fleets = st.lists(st.integers(4, 80).map(lambda gib: gib * GIB), min_size=1, max_size=4).map(tuple)
+placements = st.fixed_dictionaries(
+    {"ngl": st.integers(0, 60)},
+    optional={
+        "ot": st.sampled_from(["exps=CPU", "ffn=CPU", r"blk\.(1|2)\.=CUDA0;exps=CPU", "attn=CUDA1"]),
+        "ncmoe": st.integers(0, 60),
+        "sm": st.sampled_from(["layer", "none", "row", "graph"]),
+        "ts": st.sampled_from(["1/1", "3/1", "1/2/3/4"]),
+        "mmap": st.sampled_from([0, 1]),
+        "nkvo": st.sampled_from([0, 1]),
+    },
+)
+
+
+@given(forks, fleets, placements)
+def test_no_weight_is_lost_and_none_is_counted_twice(
+    fork: Fork, gpus: tuple[int, ...], flags: dict[str, FlagValue]
+) -> None:
+    """Over all devices, the weights are those of the file."""
+    found = estimate(thirty(), fork, flags, 512, gpus)
+    spread = found.ram.weights + sum(gpu.weights for gpu in found.gpus)
+    assert spread == sum(weight.nbytes for weight in thirty().weights)
+    assert found.mapped <= found.ram.weights
+
+
+@given(forks, fleets, placements)
+def test_one_more_layer_on_the_gpus_never_needs_less_of_them(
+    fork: Fork, gpus: tuple[int, ...], flags: dict[str, FlagValue]
+) -> None:
+    """All GPUs together."""
+    less = estimate(thirty(), fork, flags, 512, gpus)
+    more = estimate(thirty(), fork, {**flags, "ngl": int(flags["ngl"]) + 1}, 512, gpus)
+    assert sum(gpu.total for gpu in more.gpus) >= sum(gpu.total for gpu in less.gpus)
+
+
+@given(forks, st.integers(1, 400), st.sampled_from(["f16", "q8_0", "q4_0"]))
+def test_the_cache_grows_in_proportion_to_the_context(fork: Fork, steps: int, kind: str) -> None:
+    """A state of a recurrent layer does not grow."""
+    one = needed(fork, 256, ctk=kind, ctv=kind).ram.cache
+    assert needed(fork, 256 * steps, ctk=kind, ctv=kind).ram.cache == one * steps
+    states = hybrid().state_bytes * len(hybrid().recurrent_layers)
+    single, several = (estimate(hybrid(), fork, {}, 256 * count).ram.cache for count in (1, steps))
+    assert several - states == (single - states) * steps
+
+
+def test_the_cache_of_a_recorded_run_that_ran_out_of_memory_is_told_to_the_byte() -> None:
+    """4,000,000 tokens of depth and llama-bench's 512 of prompt: so many bytes CUDA was asked for."""
+    recording = Path(__file__).parents[1] / "data" / "recordings" / "llama_cpp-b11434.oom.stderr.txt"
+    asked = re.search(r"failed to allocate CUDA0 buffer of size (\d+)", recording.read_text(encoding="utf-8"))
+    cells = context_cells([Workload(512, 0, 4_000_000)])
+    assert asked
+    assert needed(cells=cells, gpus=(140 * GIB,), ngl=99).gpus[0].cache == int(asked[1])
+
+
+def test_experts_stay_in_ram_and_the_rest_goes_to_the_gpu() -> None:
+    """Report 1's placement: attention, norms, router and output are on a card of 4 GB."""
+    for flags in ({"ot": "exps=CPU"}, {"ncmoe": 48}):
+        found = needed(gpus=(4 * GIB,), ngl=99, **flags)
+        assert found.gpus[0].weights < 1.1 * GIB
+        assert found.ram.weights > 15 * GIB
+        assert needed(Fork.IK_LLAMA_CPP, gpus=(4 * GIB,), ngl=99, **flags).gpus[0].weights == found.gpus[0].weights
+
+
+def test_the_forks_count_the_output_layer_differently() -> None:
+    """With ngl=1 llama.cpp moves the output layer, ik_llama.cpp the last repeating one."""
+    homes = {fork: place(thirty(), Asked.of(fork, {"ngl": 1}, (GIB,))) for fork in FORKS}
+    assert (homes[Fork.LLAMA_CPP].output, set(homes[Fork.LLAMA_CPP].layers)) == (0, {CPU})
+    assert (homes[Fork.IK_LLAMA_CPP].output, homes[Fork.IK_LLAMA_CPP].layers[-2:]) == (CPU, (CPU, 0))
+
+
+def test_the_forks_count_cpu_moe_layers_from_different_ends() -> None:
+    """llama.cpp keeps the experts of the first layers in RAM, ik_llama.cpp 8337e4cd those of the last ones."""
+
+    def kept(fork: Fork) -> set[int]:
+        placed = place(thirty(), Asked.of(fork, {"ngl": 99, "ncmoe": 2}, (40 * GIB,)))
+        pairs = zip(thirty().weights, placed.tensors, strict=True)
+        return {weight.layer for weight, device in pairs if weight.is_expert and device == CPU}
+
+    assert kept(Fork.LLAMA_CPP) == {0, 1}
+    assert kept(Fork.IK_LLAMA_CPP) == {46, 47}
+
+
+def test_the_first_override_that_matches_wins() -> None:
+    """As in both loaders."""
+    first_on_gpu = needed(gpus=(40 * GIB,), ngl=99, ot=r"blk\.0\.=CUDA0;exps=CPU").ram.weights
+    assert first_on_gpu < needed(gpus=(40 * GIB,), ngl=99, ot=r"exps=CPU;blk\.0\.=CUDA0").ram.weights
+
+
+def test_a_pattern_that_matches_no_tensor_is_a_note() -> None:
+    """It changes nothing, and says so."""
+    found = needed(gpus=(40 * GIB,), ngl=99, ot="experts=CPU")
+    assert found.notes == ("ot: 'experts' matches no tensor of qwen3-30b-a3b",)
+    assert found.gpus == needed(gpus=(40 * GIB,), ngl=99).gpus
+
+
+def test_shares_decide_how_layers_are_dealt_out() -> None:
+    """Of 48 layers and the output, three quarters go to the first of two GPUs."""
+    for fork in FORKS:
+        placed = place(thirty(), Asked.of(fork, {"ngl": 99, "ts": "3/1"}, (GIB, GIB)))
+        assert 35 <= placed.layers.count(0) <= 37
+        assert (placed.layers[0], placed.layers[-1], placed.output) == (0, 1, 1)
+    assert set(place(thirty(), Asked.of(Fork.LLAMA_CPP, {"ngl": 99, "sm": "none", "mg": 1}, (GIB, GIB))).layers) == {1}
+
+
+def test_without_mmap_nothing_of_the_weights_can_be_dropped() -> None:
+    """With it, only what llama.cpp keeps rearranged copies of can't."""
+    assert needed(Fork.IK_LLAMA_CPP, mmap=0).held == needed(Fork.IK_LLAMA_CPP).ram.total
+    assert needed(Fork.IK_LLAMA_CPP).held < GIB
+    assert needed(mmap=1).held > 10 * GIB > needed(mmap=1, repack=0).held
+    assert needed(mmap=1).ram == needed(mmap=1, repack=0).ram
+    assert needed(mmap=1).peak_rss > needed(mmap=1, repack=0).peak_rss + 10 * GIB
+
+
+def test_the_cache_stays_in_ram_where_it_is_told_to() -> None:
+    """Then GPUs have none of it."""
+    found = needed(gpus=(40 * GIB,), ngl=99, nkvo=1)
+    assert (found.gpus[0].cache, found.ram.cache) == (0, needed().ram.cache)
+
+
+@pytest.mark.parametrize(
+    ("fork", "flash", "tokens", "cells", "mib"),
+    [
+        (Fork.LLAMA_CPP, True, 512, 8192, 141.02),
+        (Fork.LLAMA_CPP, True, 2048, 8192, 564.08),
+        (Fork.LLAMA_CPP, True, 512, 32768, 165.02),
+        (Fork.LLAMA_CPP, False, 512, 512, 136.02),
+        (Fork.LLAMA_CPP, False, 512, 32768, 583.02),
+        (Fork.IK_LLAMA_CPP, True, 512, 8192, 129.0),
+        (Fork.IK_LLAMA_CPP, True, 2048, 8192, 516.0),
+        (Fork.IK_LLAMA_CPP, False, 128, 8192, 36.5),
+        (Fork.IK_LLAMA_CPP, False, 512, 32768, 578.01),
+    ],
+)
+def test_work_buffers_are_as_large_as_the_libraries_printed(
+    fork: Fork, flash: bool, tokens: int, cells: int, mib: float
+) -> None:
+    """Printed by both wheels for a model of three layers and 65,536 tokens of vocabulary."""
+    shape = {"layers": 3, "width": 512, "heads": 8, "kv_heads": 4, "head_width": 64, "experts": 16, "experts_used": 4}
+    card = load_card("tiny-moe")
+    changed = card.model_copy(
+        update={
+            "shape": card.shape.model_copy(update={**shape, "expert_width": 256}),
+            "tokenizer": card.tokenizer.model_copy(update={"size": 65536}) if card.tokenizer else None,
+        }
+    )
+    found = compute_bytes(card_shape(changed, "F16"), Batch(fork, cells, tokens, tokens, flash)) / MIB
+    assert found == pytest.approx(mib, rel=0.03)
+
+
+def test_a_cards_plan_is_the_file_that_is_made_of_it(tmp_path: Path) -> None:
+    """Same tensors, same bytes: nothing has to be made to know them."""
+    (tmp_path / "card.json").write_text(SMALL_DRAWN, encoding="utf-8")
+    card = load_card(tmp_path / "card.json")
+    planned, made = card_shape(card, "Q4_K_M"), file_shape(ensure_model(card, "Q4_K_M", cache=tmp_path))
+    assert [(each.spec, each.nbytes) for each in planned.weights] == [(each.spec, each.nbytes) for each in made.weights]
+    for fork in FORKS:
+        assert estimate(planned, fork, {}, 512).ram == estimate(made, fork, {}, 512).ram
+
+
+def test_a_model_that_nothing_is_known_of_is_not_told() -> None:
+    """A file of another node, an address, a card that is not there."""
+    for model in (Model("far", path="/no/such.gguf"), Model("web", url="https://host/a.gguf"), Model("x", card="none")):
+        assert model_shape(model) is None
+        assert bytes_needed(Arm(Build("b", Fork.LLAMA_CPP, path="b"), model, Flags()), [Workload(1, 0)]) is None
+
+
+def test_flags_that_say_nothing_of_memory_do_not_matter() -> None:
+    """Threads and fused operations change nothing; the context of the largest workload does."""
+    model = Model("q", card="qwen3-30b-a3b", quant="Q4_K_M")
+
+    def of(flags: dict[str, FlagValue], *loads: Workload) -> Memory | None:
+        return bytes_needed(Arm(Build("b", Fork.IK_LLAMA_CPP, path="b"), model, Flags.of(flags)), loads)
+
+    assert of({"t": 4}, Workload(512, 0)) == of({"t": 8}, Workload(512, 0), Workload(0, 128))
+    assert of({}, Workload(512, 0)) != of({}, Workload(512, 0, 8192))
+
+
+def test_the_context_has_room_for_the_largest_workload() -> None:
+    """In steps of 256, one sequence."""
+    profile = PromptProfile("chat", "x" * 3000, 24)
+    loads = [Workload(512, 16, 1000), ProfileWorkload(profile, Metric.TTFT)]
+    assert context_cells(loads) == 1536
+    assert context_cells([OutputProfile("o", (Prompt("p", "y" * 900),), 32, 8)]) == 512
+    assert context_cells([]) == 256
+
+
+@pytest.mark.parametrize("pattern", [r"(exps", r"(?<=a)b", r"(?i)exps", r"a\Z", r"x++"])
+def test_a_pattern_that_the_engines_do_not_know_is_one_error(pattern: str) -> None:
+    """It says which pattern, and what is wrong with it."""
+    with pytest.raises(BadInput, match=re.escape(f"'{pattern}'")) as caught:
+        needed(gpus=(GIB,), ngl=99, ot=f"{pattern}=CPU")
+    assert caught.value.slug == "E-bad-flag-value"
