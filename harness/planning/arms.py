@@ -123,12 +123,7 @@ class Workshop:
     def node_classes(self) -> tuple[NodeClass, ...]:
         """The classes that are declared, or the one that every node belongs to."""
         declared = self.matrix.node_classes.items()
-        return tuple(
-            NodeClass(
-                name, entry.min_gpus, entry.min_vram_gib, entry.min_ram_gib, entry.min_cores, tuple(sorted(entry.isa))
-            )
-            for name, entry in declared
-        ) or (NodeClass(ANY_CLASS),)
+        return tuple(entry.node_class(name) for name, entry in declared) or (NodeClass(ANY_CLASS),)
 
     @cached_property
     def environment(self) -> tuple[tuple[str, str], ...]:

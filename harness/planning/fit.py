@@ -37,12 +37,16 @@ def fit(cases: Sequence[PlannedCase], nodes: Iterable[NodeFacts]) -> tuple[Plann
 
 
 def misfit(node_class: NodeClass, nodes: Sequence[NodeFacts]) -> str:
-    """Why no node belongs to a class; empty if one does."""
-    unmet = [node_class.unmet(node) for node in nodes]
-    if not all(unmet):
+    """Why no node belongs to a class: all that the nearest one lacks; empty if one does."""
+    if not nodes:
+        return f"no node is of class {node_class.name}: there are no nodes"
+    lacks = [node_class.lacks(node) for node in nodes]
+    if not all(lacks):
         return ""
-    reasons = "; ".join(dict.fromkeys(unmet)) or "there are no nodes"
-    return f"no node is of class {node_class.name}: {reasons}"
+    nearest = min(range(len(nodes)), key=lambda index: (len(lacks[index]), sum(lack.share for lack in lacks[index])))
+    which = "" if len(nodes) == 1 else f" of {len(nodes)}"
+    described = "" if len(nodes) == 1 else f"the nearest one ({nodes[nearest].described}): "
+    return f"no node{which} is of class {node_class.name}: {described}{'; '.join(lack.said for lack in lacks[nearest])}"
 
 
 def _unvaried(node_class: NodeClass, builds: Sequence[Build], nodes: Sequence[NodeFacts]) -> str:

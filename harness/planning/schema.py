@@ -26,12 +26,14 @@ from harness.domain import policy
 from harness.domain.case import Expectation
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
+from harness.domain.node import NodeClass
 from harness.domain.paths import usable_path
 from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
 from harness.planning.source import Source
 
 _MAX_NAME = 100
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _ENVIRONMENT = "environment"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Above what anybody means: a slip of the finger must not fill the memory or run for a year.
@@ -162,6 +164,13 @@ def _address(found: str) -> str:
     return found
 
 
+def _capability(found: str) -> str:
+    """A compute capability of CUDA."""
+    if found and not _CAPABILITY.fullmatch(found):
+        raise ValueError(f'expected a compute capability like "8.9", found {found!r}')
+    return found
+
+
 def _prompt(found: str) -> str:
     """What engines can be asked: their texts end at a null character."""
     if "\0" in found:
@@ -233,9 +242,46 @@ class NodeClassEntry(Entry):
 
     min_gpus: Count = 0
     min_vram_gib: Amount = 0.0
+    gpu_name: str = ""
+    gpu_vendor: Literal["", "nvidia", "amd", "intel", "apple"] = ""
+    min_compute_capability: Annotated[str, AfterValidator(_capability)] = ""
+    no_gpu: bool = False
     min_ram_gib: Amount = 0.0
     min_cores: Count = 0
+    cpu_model: str = ""
     isa: list[str] = []
+    os: str = ""
+    machine: str = ""
+
+    @model_validator(mode="after")
+    def _gpus_or_none(self) -> NodeClassEntry:
+        if self.no_gpu and (asked := self.asked_of_gpus):
+            raise ValueError(f"'{asked[0]}' does not go with 'no_gpu'")
+        return self
+
+    @property
+    def asked_of_gpus(self) -> tuple[str, ...]:
+        """The keys that ask for GPUs."""
+        keys = ("min_gpus", "min_vram_gib", "gpu_name", "gpu_vendor", "min_compute_capability")
+        return tuple(key for key in keys if getattr(self, key))
+
+    def node_class(self, name: str) -> NodeClass:
+        """The domain's. Where something is asked of GPUs, at least one is needed."""
+        return NodeClass(
+            name,
+            min_gpus=max(self.min_gpus, 1 if self.asked_of_gpus else 0),
+            min_vram_gib=self.min_vram_gib,
+            min_ram_gib=self.min_ram_gib,
+            min_cores=self.min_cores,
+            isa=tuple(sorted(self.isa)),
+            gpu_name=self.gpu_name,
+            gpu_vendor=self.gpu_vendor,
+            min_compute_capability=self.min_compute_capability,
+            no_gpu=self.no_gpu,
+            cpu_model=self.cpu_model,
+            os=self.os,
+            machine=self.machine,
+        )
 
 
 class Condition(Entry):
