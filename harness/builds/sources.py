@@ -109,10 +109,10 @@ class _Checkout:
     # ---- repositories ------------------------------------------------------------------------------------------------
 
     def _is_repository(self) -> bool:
-        """Whether the folder itself is one, not only something in it above."""
+        """Whether the folder itself is one with a commit, and not only below one."""
         path = self._recipe.repository
-        told = self._call("-C", path, "rev-parse", "--show-cdup", "--is-bare-repository")
-        return told.ok and told.stdout.split() in (["false"], ["true"])
+        told = self._call("-C", path, "rev-parse", "--show-cdup", "--is-bare-repository", "HEAD")
+        return told.ok and told.stdout.split()[0] in ("false", "true")
 
     def _cloned(self) -> str:
         """Clone the wanted commit into the folder."""
@@ -124,9 +124,17 @@ class _Checkout:
                 shutil.rmtree(mirror, ignore_errors=True)
                 self._must("init", "--quiet", "--bare", str(mirror))
             commit = self._commit(mirror)
-            self._must("clone", "--quiet", "--shared", "--no-checkout", str(mirror), str(self._folder))
+            self._git("init", "--quiet")
+            self._share_objects(mirror)
         self._git("checkout", "--quiet", "--detach", commit)
         return commit
+
+    def _share_objects(self, mirror: Path) -> None:
+        """What ``git clone --shared`` does, also where the history is cut and for commits that no branch has."""
+        own = self._folder / ".git"
+        (own / "objects" / "info" / "alternates").write_text(f"{mirror / 'objects'}\n", encoding="utf-8")
+        if (mirror / "shallow").exists():
+            shutil.copy(mirror / "shallow", own / "shallow")
 
     def _commit(self, mirror: Path) -> str:
         """The commit to build; what is known by its full hash is not fetched again."""
@@ -140,14 +148,18 @@ class _Checkout:
         base = self._call(f"--git-dir={mirror}", "merge-base", *commits)
         if not base.ok:
             message = f"{' and '.join(words)} have no commit in common"
-            raise BadInput("E-no-merge-base", message, where=self._recipe.name)
+            cut = (mirror / "shallow").exists()
+            hint = "the repository has no whole history: git fetch --unshallow" if cut else ""
+            raise BadInput("E-no-merge-base", message, hint=hint, where=self._recipe.name)
         return base.stdout.split()[0]
 
     def _fetch(self, mirror: Path, words: tuple[str, ...]) -> None:
         """Branches, tags, what the repository has checked out, and pull requests that are asked for by name."""
         pulls = [f"+refs/{found.group(1)}:refs/{found.group(1)}" for word in words if (found := _PULL.fullmatch(word))]
         commits = [word for word in words if _FULL_COMMIT.fullmatch(word)]
-        fetch = (f"--git-dir={mirror}", "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head")
+        quietly = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head")
+        # CI checks out the last commit alone; without that word git leaves the refs of such a repository out.
+        fetch = (f"--git-dir={mirror}", *quietly, "--prune", "--update-shallow")
         source = self._recipe.repository
         heads = [f"+HEAD:{_HEAD}"] if "HEAD" in words else []
         self._must(*fetch, source, *_REFS, *heads, *pulls, own_settings=True)

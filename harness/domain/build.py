@@ -162,6 +162,11 @@ class Recipe:
     timeout_s: float
 
     @property
+    def longest_s(self) -> float:
+        """Seconds after which the last of its commands would be killed."""
+        return self.timeout_s * (len(self.configure) + len(self.build))
+
+    @property
     def identity(self) -> str:
         """Hash of all that decides what comes out of the same source: not where that lies, nor how long it may take."""
         parts = fields_of(self)

@@ -136,4 +136,4 @@ def missing_here(build: Build) -> str:
         return bad.message
     if here is not None:
         return ""
-    return "its recipe was not made here yet" if build.recipe else "its archive was not fetched here yet"
+    return f"its {'recipe is made' if build.recipe else 'archive is fetched'} by the first job that needs it"

@@ -140,4 +140,4 @@ def deadline_s(job: Job) -> float:
     if job.design.minutes is not None:
         beyond = len(job.arms) * (max(1, job.design.burn_in) + job.blocks_at_once)
         whole_s = min(whole_s, job.design.minutes * 60 + beyond * process_s)
-    return whole_s + _PREPARE_ALLOWANCE_S
+    return whole_s + _PREPARE_ALLOWANCE_S + sum(arm.build.recipe.longest_s for arm in job.arms if arm.build.recipe)

@@ -243,6 +243,41 @@ def test_a_plain_folder_is_a_source_too(tmp_path: Path) -> None:
     assert refusal(asking).slug == "E-source-missing"
 
 
+def test_a_checkout_of_the_last_commit_alone_is_built(tmp_path: Path) -> None:
+    """As CI makes them; a merge base can't be found in it, and why is said."""
+    script_project(tmp_path / "whole")
+    git(tmp_path / "whole", "checkout", "--quiet", "-b", "feature")
+    change_speed(tmp_path / "whole", 60)
+    head = commit(tmp_path / "whole", "feature")
+    git(tmp_path, "clone", "--quiet", "--depth=1", "--no-single-branch", (tmp_path / "whole").as_uri(), "repo")
+    assert provenance(made(write_recipe(tmp_path, "repo", compiled=False))).commit == head
+    git(tmp_path / "repo", "checkout", "--quiet", "--detach")
+    change_speed(tmp_path / "repo", 61)
+    detached = commit(tmp_path / "repo", "on no branch")
+    assert provenance(made(write_recipe(tmp_path, "repo", compiled=False))).commit == detached
+    pinned = write_recipe(tmp_path, "repo", 'revision = "feature"', compiled=False)
+    assert provenance(made(pinned)).commit == head
+    error = refusal(write_recipe(tmp_path, "repo", 'merge_base = ["origin/main", "feature"]', compiled=False))
+    assert (error.slug, "--unshallow" in error.hint) == ("E-no-merge-base", True)
+
+
+def test_a_repository_without_a_commit_is_a_plain_folder(tmp_path: Path) -> None:
+    """Somebody unpacked an archive and began."""
+    script_project(tmp_path / "repo")
+    shutil.rmtree(tmp_path / "repo" / ".git")
+    git(tmp_path / "repo", "init", "--quiet")
+    assert provenance(made(write_recipe(tmp_path, "repo", compiled=False))).commit == ""
+
+
+def test_a_folder_inside_a_repository_is_a_plain_folder(tmp_path: Path) -> None:
+    """It is not the repository above it that is built."""
+    script_project(tmp_path / "above" / "below")
+    shutil.rmtree(tmp_path / "above" / "below" / ".git")
+    git(tmp_path / "above", "init", "--quiet")
+    commit(tmp_path / "above", "all of it")
+    assert provenance(made(write_recipe(tmp_path, "above/below", compiled=False))).commit == ""
+
+
 def test_settings_and_hooks_of_the_user_make_no_other_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Line endings are left alone, and no hook runs."""
     script_project(tmp_path / "repo")
@@ -254,9 +289,10 @@ def test_settings_and_hooks_of_the_user_make_no_other_source(tmp_path: Path, mon
     template.mkdir(parents=True)
     (template / "post-checkout").write_text(hook.read_text())
     (template / "post-checkout").chmod(0o755)
-    (tmp_path / "home" / ".gitconfig").write_text(
-        f"[core]\nautocrlf = true\n[init]\ntemplateDir = {template.parent}\n[apply]\nwhitespace = fix\n"
-    )
+    (template / "reference-transaction").write_text(hook.read_text())
+    (template / "reference-transaction").chmod(0o755)
+    settings = ["[core]", "autocrlf = true", f"hooksPath = {template}", "[init]", f"templateDir = {template.parent}"]
+    (tmp_path / "home" / ".gitconfig").write_text("\n".join([*settings, "[apply]", "whitespace = fix", ""]))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = made(write_recipe(tmp_path, "repo", 'revision = "main"', compiled=False))
     assert b"\r\n" not in (folder / "sources" / "llama.c").read_bytes()

@@ -200,8 +200,8 @@ def test_baselines_are_set_shown_and_rolled_back(tmp_path: Path, run: Callable[.
 def catalogue(tmp_path: Path, run: Callable[..., tuple[int, Any]]) -> None:
     """Two builds; the first one is the baseline of main."""
     for name in ("b1", "b2"):
-        build_in(tmp_path / "builds" / name)
-        run("builds", "add", name, "--path", f"builds/{name}")
+        build_in(tmp_path / "builds" / f"{name}-files")
+        run("builds", "add", name, "--path", f"builds/{name}-files")
     run("baseline", "set", "main", "b1")
 
 
@@ -218,7 +218,7 @@ def test_a_matrix_names_builds_of_the_catalogue(tmp_path: Path) -> None:
     (contrast,) = [case for case in plan.ids() if "new" in case and "old" in case]
     assert contrast == "throughput/tiny/old..new/pp32@any"
     paths = {arm.build.name: arm.build.path for planned in plan.cases for arm in planned.case.arms}
-    assert paths == {name: str(tmp_path / "builds" / build) for name, build in (("old", "b1"), ("new", "b2"))}
+    assert paths == {"old": str(tmp_path / "builds" / "b1-files"), "new": str(tmp_path / "builds" / "b2-files")}
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -296,13 +296,13 @@ def test_a_plan_says_why_no_variant_fits(tmp_path: Path, run: Callable[..., tupl
 @pytest.mark.usefixtures("catalogue")
 def test_ab_knows_names_of_the_catalogue_and_baselines(tmp_path: Path) -> None:
     """``ab @main ./mybuild``: called by their names, of the fork that the catalogue says."""
-    shutil.copytree(tmp_path / "builds" / "b2", tmp_path / "mybuild")
+    shutil.copytree(tmp_path / "builds" / "b2-files", tmp_path / "mybuild")
     model = Model("m", path="m.gguf")
     words = (read_arm("OLD", "@main+fa=1"), read_arm("NEW", "./mybuild+fa=1"))
     made = make_arms(words, model, {}, None)
     assert made.names == ("b1+fa=1", "mybuild+fa=1")
     assert [arm.build.path for arm in made.arms] == [
-        str(tmp_path / "builds" / "b1"),
+        str(tmp_path / "builds" / "b1-files"),
         str(tmp_path / "mybuild"),
     ]
     assert {arm.build.fork for arm in made.arms} == {Fork.IK_LLAMA_CPP}

@@ -17,6 +17,7 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.measurement import ProcessRun
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.builds import missing_here, present_build
+from harness.execution.dispatch import deadline_s
 from harness.execution.events import Finished, ProcessDone
 from harness.execution.inspecting import known_options
 from harness.execution.run_job import run_job
@@ -66,7 +67,7 @@ def test_the_variant_that_fits_is_fetched_and_measured(tmp_path: Path, arm: Arm)
     """The first one is for another machine."""
     variant = archived(tmp_path / "build", tmp_path / "b.tar.gz")
     varied = with_build(arm, path="", variants=(Variant(ELSEWHERE, path="/none"), variant))
-    assert "not fetched" in missing_here(varied.build)
+    assert missing_here(varied.build) == "its archive is fetched by the first job that needs it"
     assert known_options([varied.build]) == {}
     runs, failure = run(varied)
     assert failure is None
@@ -91,6 +92,13 @@ def test_a_recipe_is_made_on_the_node(tmp_path: Path, arm: Arm) -> None:
     assert failure is None
     assert len(runs) == 2
     assert present_build(made.build) is None, "a folder may have changed since"
+
+
+def test_a_job_that_compiles_is_not_given_up_for_it(tmp_path: Path, arm: Arm) -> None:
+    """Its deadline has room for every command of the recipe."""
+    recipe = dataclasses.replace(recipe_of(tmp_path, *COPY), timeout_s=7200.0)
+    longer = deadline_s(job_of(with_build(arm, path="", recipe=recipe))) - deadline_s(job_of(arm))
+    assert longer == 2 * 7200.0
 
 
 def test_a_recipe_that_fails_is_an_error_of_its_cases(tmp_path: Path, arm: Arm) -> None:
