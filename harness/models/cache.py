@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from harness.domain.errors import Infrastructure
 from harness.models.card import Card, load_card
-from harness.models.hashing import file_sha256
+from harness.models.hashing import DigestingWriter, file_sha256, remember_sha256
 from harness.models.inspect import inspect_gguf
 from harness.models.make import MAKER_VERSION, Plan, estimate_routing, plan_model, write_model
 from harness.models.quantize import (
@@ -260,8 +260,10 @@ def _write_into(final: Path, plan: Plan, workshop: Workshop) -> None:
 
     with disk_errors(final, needed), appearing(final) as temporary:
         with temporary.open("xb") as file:
-            write_model(file, plan, report)
+            digesting = DigestingWriter(file)
+            write_model(digesting, plan, report)
         inspect_gguf(temporary)
+    remember_sha256(final, digesting.hexdigest(), cache=workshop.root)
 
 
 def _quantize_into(final: Path, source: Path, quant: Quant, quantizer: Quantizer, workshop: Workshop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import BinaryIO
+from typing import Protocol
 
 from harness.models.gguf_format import (
     ALIGNMENT_KEY,
@@ -43,8 +43,16 @@ def file_size(metadata: Mapping[str, MetaValue], tensors: Sequence[TensorSpec]) 
     return len(header_bytes(metadata, tensors)) + sum(padded(tensor.nbytes, alignment) for tensor in tensors)
 
 
+class Writable(Protocol):
+    """What is written to."""
+
+    def write(self, piece: bytes, /) -> int:
+        """Write a piece and give its bytes."""
+        ...
+
+
 def write_gguf(
-    file: BinaryIO, metadata: Mapping[str, MetaValue], tensors: Sequence[TensorSpec], weights: TensorBytes
+    file: Writable, metadata: Mapping[str, MetaValue], tensors: Sequence[TensorSpec], weights: TensorBytes
 ) -> None:
     """Write header and weights.
 

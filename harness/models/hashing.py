@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.domain.errors import BadInput, HarnessError
 from harness.models.splits import parts_of
 from harness.models.storage import cache_root, make_folder, read_json, write_json
+
+_NAME_DIGITS = 32
 
 
 def model_sha256(path: Path, *, cache: Path | None = None) -> str:
@@ -39,15 +43,7 @@ def file_sha256(path: Path, *, cache: Path | None = None) -> str:
         BadInput: ``E-model-missing`` or ``E-model-unreadable``.
     """
     try:
-        found = path.stat()
-        place = str(path.resolve())
-        state = {
-            "path": place,
-            "inode": found.st_ino,
-            "size": found.st_size,
-            "mtime_ns": found.st_mtime_ns,
-        }
-        memory = (cache or cache_root()) / "hashes" / f"{hashlib.sha256(place.encode()).hexdigest()[:32]}.json"
+        state, memory = _state(path), _memory(path, cache)
         known = read_json(memory) or {}
         digest = known.pop("sha256", None)
         if isinstance(digest, str) and known == state:
@@ -60,7 +56,61 @@ def file_sha256(path: Path, *, cache: Path | None = None) -> str:
         raise BadInput(
             "E-model-unreadable", f"can't be read: {failure.strerror or failure}", where=str(path)
         ) from failure
+    _write(memory, state, digest)
+    return digest
+
+
+def remember_sha256(path: Path, digest: str, *, cache: Path | None = None) -> None:
+    """Remember the digest of a file that has just been written, so that nobody reads it for that.
+
+    Raises:
+        OSError: The file is not there.
+    """
+    _write(_memory(path, cache), _state(path), digest)
+
+
+class DigestingWriter:
+    """Writes to a file, and makes the digest of what is written meanwhile, in a thread of its own."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._worker = ThreadPoolExecutor(max_workers=1)
+        self._pending: Future[None] | None = None
+
+    def write(self, piece: bytes) -> int:
+        """Write a piece, at the most one ahead of the digest."""
+        self._settle()
+        self._pending = self._worker.submit(self._digest.update, piece)
+        return self._file.write(piece)
+
+    def hexdigest(self) -> str:
+        """The SHA-256 of all that was written, in hexadecimal; nothing can be written after it."""
+        self._settle()
+        self._worker.shutdown()
+        return self._digest.hexdigest()
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
+
+
+def _state(path: Path) -> dict[str, str | int]:
+    found = path.stat()
+    return {
+        "path": str(path.resolve()),
+        "inode": found.st_ino,
+        "size": found.st_size,
+        "mtime_ns": found.st_mtime_ns,
+    }
+
+
+def _memory(path: Path, cache: Path | None) -> Path:
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:_NAME_DIGITS]
+    return (cache or cache_root()) / "hashes" / f"{name}.json"
+
+
+def _write(memory: Path, state: dict[str, str | int], digest: str) -> None:
     with suppress(OSError, HarnessError):
         make_folder(memory.parent)
         write_json(memory, {**state, "sha256": digest})
-    return digest

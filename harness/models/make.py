@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import BinaryIO
 
 from harness.domain.errors import BadInput
 from harness.models import weights
 from harness.models.card import Card
 from harness.models.gguf_format import MetaValue, TensorSpec
-from harness.models.gguf_writer import file_size, write_gguf
+from harness.models.gguf_writer import Writable, file_size, write_gguf
 from harness.models.mixtures import mixed
 from harness.models.quantize import UNQUANTIZED, Quant
 from harness.models.routing import MOST_OFTEN, RouterEstimate, estimate
@@ -110,11 +109,11 @@ def estimate_routing(plan: Plan) -> tuple[RouterEstimate, ...]:
     return tuple(estimate(tensor.name, weights.router_rows(tensor, plan.drawing), used) for tensor in drawn)
 
 
-def write_model(file: BinaryIO, plan: Plan, progress: BytesDone | None = None) -> None:
+def write_model(file: Writable, plan: Plan, progress: BytesDone | None = None) -> None:
     """Write the model file.
 
     Args:
-        file: Open for binary writing, at its start.
+        file: Takes the bytes, from the first one on.
         plan: From `plan_model`.
         progress: Told the bytes of weights done and in all.
     """

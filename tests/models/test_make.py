@@ -11,7 +11,7 @@ import pytest
 from micro_model import micro_card, micro_content, write_card_model
 
 from harness.domain.errors import BadInput
-from harness.models.cache import read_sidecar
+from harness.models.cache import ensure_model, read_sidecar
 from harness.models.card import parse_card
 from harness.models.gguf_reader import read_header
 from harness.models.inspect import inspect_gguf
@@ -44,6 +44,20 @@ def test_tiny_moe_has_the_known_hash_and_is_small(tiny_f16: Path) -> None:
     assert sidecar is not None
     assert sidecar.sha256 == TINY_F16_SHA256[MAKER_VERSION]
     assert tiny_f16.stat().st_size < 100e6
+
+
+def test_the_digest_is_made_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has just been written is not read again, and its digest is the file's."""
+
+    def reading(*_: object) -> None:
+        pytest.fail("the file was read again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hashlib, "file_digest", reading)
+        made = ensure_model(micro_card(), "F16", cache=tmp_path)
+    sidecar = read_sidecar(made)
+    assert sidecar is not None
+    assert sidecar.sha256 == sha256(made)
 
 
 def test_planned_size_is_the_file_size(micro_file: Path) -> None:
