@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
+from harness.builds.baselines import SIGN
 from harness.builds.choosing import as_variant
 from harness.builds.declared import declared_build
 from harness.builds.entry import ORIGINS
@@ -254,12 +255,10 @@ class _References:
 
     def _unknown(self, what: str, name: str, choices: Iterable[str], *path: str | int) -> Problem:
         words = what.replace("_", " ")
-        return Problem(
-            f"E-unknown-{what.replace('_', '-')}",
-            self._at(*path),
-            f"unknown {words} '{name}'",
-            did_you_mean(name, choices) or f"this matrix declares no {words}",
-        )
+        hint = did_you_mean(name, choices) or f"this matrix declares no {words}"
+        if what == "build" and name.startswith(SIGN):
+            hint = f'declare the baseline as a build of this matrix: [builds.before] catalogue = "{name}"'
+        return Problem(f"E-unknown-{what.replace('_', '-')}", self._at(*path), f"unknown {words} '{name}'", hint)
 
     def _taken_twice(self) -> Iterator[Problem]:
         """Names that the ids of cases could not tell apart."""

@@ -276,6 +276,18 @@ def test_faults_of_builds_name_their_key(tmp_path: Path, old: str, slug: str, wh
     assert said in str(refused.value)
 
 
+@pytest.mark.usefixtures("catalogue")
+def test_a_baseline_in_a_contrast_has_to_be_a_build_of_the_matrix(tmp_path: Path) -> None:
+    """Each build of a contrast runs by itself too, so nothing is added behind one's back; how to say it is told."""
+    (tmp_path / "m.toml").write_text(
+        MATRIX.format(builds='[builds.new]\ncatalogue = "b2"').replace('baseline = "old"', 'baseline = "@main"')
+    )
+    with pytest.raises(BadInput) as refused:
+        load_matrix(tmp_path / "m.toml")
+    assert (refused.value.slug, refused.value.where) == ("E-unknown-build", "m.toml: contrasts[0].baseline")
+    assert '[builds.before] catalogue = "@main"' in refused.value.hint
+
+
 def test_a_plan_says_why_no_variant_fits(tmp_path: Path, run: Callable[..., tuple[int, Any]]) -> None:
     """Such cases are not for this machine, and the plan says so before anything runs."""
     build_in(tmp_path / "b")
