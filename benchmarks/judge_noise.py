@@ -82,6 +82,13 @@ def _medians(log_times: Floats) -> Floats:
     return as_floats(np.maximum(low, np.minimum(high, third)))  # several times as fast: this is where the time goes
 
 
+def insides_of(log_times: Floats) -> Floats:
+    """How far apart the two processes of one arm are in each quad, of the arm where it is more: sessions x quads."""
+    by_quad = _medians(log_times).reshape(len(log_times), -1, QUAD_STARTS)
+    outer, inner = by_quad[:, :, 0] - by_quad[:, :, 3], by_quad[:, :, 1] - by_quad[:, :, 2]
+    return as_floats(np.maximum(np.abs(outer), np.abs(inner)))
+
+
 def draw_quads(source: Source, sessions: int, quads: int, rng: np.random.Generator, effect: float = 0.0) -> Floats:
     """Quads of fresh sessions."""
     return quads_of(source.log_times(sessions, quad_arms(quads), KEPT, rng), effect)

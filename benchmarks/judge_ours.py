@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from judge_noise import KEPT, QUAD_STARTS, Floats, Source, draw_quads, quad_arms, quads_of
+from judge_noise import KEPT, QUAD_STARTS, Floats, Source, draw_quads, insides_of, quad_arms, quads_of
 from judge_rivals import Words
 from numpy.typing import NDArray
 
@@ -70,12 +70,20 @@ def spreads(source: Source, sessions: int, knowledge: Knowledge, rng: np.random.
     return [Spread("simulated", float(sd), CALIBRATION_QUADS - 1, knowledge.name) for sd in measured]
 
 
-def judge_quads(quads: Floats, limits: Limits, told: list[Spread | None]) -> Judged:
-    """Each session's quads, as many as the limits allow, judged until something is decided."""
+def judge_quads(quads: Floats, insides: Floats, limits: Limits, told: list[Spread | None]) -> Judged:
+    """Each session's quads, as many as the limits allow, judged until something is decided.
+
+    Args:
+        quads: Log ratios, sessions x quads.
+        insides: How far apart the processes of one arm are in each.
+        limits: How strictly.
+        told: What is known of the scatter, for each session.
+    """
     words, equivalent = np.zeros(len(quads), dtype=int), np.zeros(len(quads), dtype=bool)
     used = np.empty(len(quads), dtype=int)
-    for index, (row, spread) in enumerate(zip(quads.tolist(), told, strict=True)):
-        decision = decide(row, limits, spread)
+    for index, (row, apart, spread) in enumerate(zip(quads.tolist(), insides.tolist(), told, strict=True)):
+        known = spread if spread and bears_out(apart[0], spread) else None
+        decision = decide(row, limits, known, apart)
         words[index] = _SIGN.get(decision.throughput, 0)
         equivalent[index] = decision.throughput is Throughput.EQUIVALENT
         used[index] = decision.next_look  # of an ended case: the quads that it took
@@ -97,15 +105,4 @@ def judge_sessions(
     """
     told = spreads(source, sessions, knowledge, rng)
     log_times = source.log_times(sessions, quad_arms(limits.max_quads), KEPT, rng)
-    return judge_quads(quads_of(log_times, effect), limits, _borne_out(told, log_times))
-
-
-def _borne_out(told: list[Spread | None], log_times: Floats) -> list[Spread | None]:
-    """As in a run: a spread that the first quad contradicts is not used."""
-    first = np.median(log_times[:, :QUAD_STARTS], axis=2)
-    arms = quad_arms(1)
-    inside = np.maximum(*(np.ptp(first[:, arms == arm], axis=1) for arm in (0, 1)))
-    return [
-        spread if spread and bears_out(apart, spread) else None
-        for spread, apart in zip(told, inside.tolist(), strict=True)
-    ]
+    return judge_quads(quads_of(log_times, effect), insides_of(log_times), limits, told)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -105,8 +105,8 @@ def _row(entry: Count) -> str:
     return f"| {entry.machine} | {told} | {figures} | {upper_bound(entry.slower, entry.sessions):.1e} |"
 
 
-def _seeds(sessions: int, done: list[Count]) -> Iterator[tuple[str, str, int]]:
-    for machine in MACHINES:
+def _seeds(sessions: int, asked: Sequence[str], done: list[Count]) -> Iterator[tuple[str, str, int]]:
+    for machine in asked:
         for knowledge in KNOWLEDGE:
             had = sum(each.sessions for each in done if (each.machine, each.knowledge) == (machine, knowledge))
             for seed in range(had // _CHUNK, (had + sessions) // _CHUNK):
@@ -116,12 +116,17 @@ def _seeds(sessions: int, done: list[Count]) -> Iterator[tuple[str, str, int]]:
 def _main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--sessions", type=int, required=True, help="cases to add for each machine and spread")
+    parser.add_argument("--machine", choices=MACHINES, action="append", help="this one only; repeatable")
     parser.add_argument("--jobs", type=int, default=2, help="processes to use")
     asked = parser.parse_args()
     rule, counts = stored()
     sums = {(each.machine, each.knowledge): each for each in counts if rule == fingerprint()}
     with ProcessPoolExecutor(asked.jobs) as pool:
-        for part in pool.map(count, *zip(*_seeds(asked.sessions, list(sums.values())), strict=True), chunksize=10):
+        for part in pool.map(
+            count,
+            *zip(*_seeds(asked.sessions, asked.machine or MACHINES, list(sums.values())), strict=True),
+            chunksize=10,
+        ):
             total = sums.setdefault((part.machine, part.knowledge), Count(part.machine, part.knowledge))
             for name in ("sessions", "quads", "slower", "faster"):
                 setattr(total, name, getattr(total, name) + getattr(part, name))

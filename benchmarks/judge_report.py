@@ -36,7 +36,7 @@ class Effort:
     seed: int = 1
 
 
-FULL = Effort(simulated=2000, targets=20_000, null=20_000)
+FULL = Effort(simulated=1000, targets=10_000, null=10_000)
 QUICK = Effort(simulated=40, targets=40, null=40)
 
 Measured = Callable[[Task], Cell]

@@ -8,12 +8,24 @@ import judge_traces
 import numpy as np
 import pytest
 from judge_cells import OURS, RIVALS, Ours, Task, machines, measure
-from judge_noise import PROFILES, STATED, Profile, adversaries, draw_quads, quad_arms, quad_sd, quads_of, repetition_sd
+from judge_noise import (
+    PROFILES,
+    STATED,
+    Profile,
+    adversaries,
+    draw_quads,
+    insides_of,
+    quad_arms,
+    quad_sd,
+    quads_of,
+    repetition_sd,
+)
 from judge_ours import KNOWN, UNKNOWN, judge_quads
 from judge_report import QUICK
 from judge_rivals import compare_fail, independent_interval, mann_whitney, paired_interval, welch
 from scipy import stats
 
+from harness.domain.spread import Spread
 from harness.judging.sequential import Limits, decide
 
 REAL = json.loads((judge_rare.FILE.parent / "rivals.json").read_text(encoding="utf-8"))
@@ -94,25 +106,41 @@ def test_textbook_tests_agree_with_scipy_on_single_samples(judged: object, test:
         assert words in {0, np.sign((1 / candidate).mean() - (1 / baseline).mean())}
 
 
+def test_the_inside_of_a_quad_is_the_wider_difference_of_an_arm() -> None:
+    """ABBA, then BAAB: the outer two are one arm, the inner two the other."""
+    times = np.array([0.0, 1.0, 1.3, 0.1, 1.0, 0.0, 0.2, 1.5])[None, :, None]
+    assert insides_of(times)[0] == pytest.approx([0.3, 0.5])
+
+
 def test_sessions_are_judged_as_a_run_would() -> None:
     """Look by look, with no quad more than the rule asked for, the decision and its price are the same."""
     limits = Limits(1e-3, 0.02, 24)
     quads = draw_quads(PROFILES[1], 30, limits.max_quads, _rng(), effect=-0.015)
-    judged = judge_quads(quads, limits, [None] * len(quads))
-    for row, word, starts in zip(quads.tolist(), judged.words, judged.starts, strict=True):
+    insides = abs(_rng().normal(0, 0.01, quads.shape))
+    judged = judge_quads(quads, insides, limits, [None] * len(quads))
+    for row, apart, word, starts in zip(quads.tolist(), insides.tolist(), judged.words, judged.starts, strict=True):
         decision, used = decide([], limits), 0
         while decision.open:
             used = decision.next_look
-            decision = decide(row[:used], limits)
+            decision = decide(row[:used], limits, None, apart[:used])
         assert {"regressed": -1, "improved": 1}.get(decision.throughput.value, 0) == word
         assert 2 + 4 * decision.next_look == starts
+
+
+def test_a_contradicted_spread_is_not_used() -> None:
+    """As in a run: a first quad that is wide inside decides nothing by a known spread; a steady one does."""
+    quads, limits = np.full((2, 6), -0.6), Limits(1e-3, 0.02, 6)
+    insides = np.array([[0.5] * 6, [0.01] * 6])
+    judged = judge_quads(quads, insides, limits, [Spread("x", 0.01, 20, "told")] * 2)
+    assert judged.starts[0] > judged.starts[1] == 6
 
 
 def test_both_directions_cost_and_find_the_same() -> None:
     """The mirror image of a machine's quads gets the mirror image of the words, at the same price."""
     limits = Limits(1e-3, 0.02, 24)
     quads = draw_quads(PROFILES[2], 200, limits.max_quads, _rng(), effect=-0.03)
-    there, back = (judge_quads(each, limits, [None] * len(quads)) for each in (quads, -quads))
+    insides = np.zeros_like(quads)
+    there, back = (judge_quads(each, insides, limits, [None] * len(quads)) for each in (quads, -quads))
     assert (there.words == -back.words).all()
     assert (there.starts == back.starts).all()
 
