@@ -43,6 +43,7 @@ from harness.models.storage import (
     require_space,
     write_json,
 )
+from harness.models.usage import models_held, want
 
 _KEY_DIGITS = 16
 _LOCK_SECONDS = 3600.0
@@ -152,7 +153,9 @@ def ensure_model(
         Infrastructure: ``E-disk-full``, ``E-no-permission``, ``E-cache-unusable``, ``E-cache-busy``, the quantizer's.
     """
     request = ModelRequest(card if isinstance(card, Card) else load_card(card), quant)
-    return ensure(request, Workshop(cache or cache_root(), threads, run, progress or (lambda _: None)))
+    path = ensure(request, Workshop(cache or cache_root(), threads, run, progress or (lambda _: None)))
+    want(record_of(path))
+    return path
 
 
 def ensure(request: ModelRequest, workshop: Workshop) -> Path:
@@ -165,11 +168,13 @@ def ensure(request: ModelRequest, workshop: Workshop) -> Path:
     final = _final_path(request.card, quant, workshop, quantizer)
     if _ready(final):
         return final
-    source = _ensure_written(request.card, known_quant(UNQUANTIZED), workshop)
-    with _turn(final, workshop) as made_meanwhile:
-        if not made_meanwhile:
-            _quantize_into(final, source, quant, quantizer, workshop)
-            _finish(final, request.card, quant, quantizer.digest(), workshop)
+    with models_held():  # the source must not be what makes room for the result
+        source = _ensure_written(request.card, known_quant(UNQUANTIZED), workshop)
+        want(record_of(source))
+        with _turn(final, workshop) as made_meanwhile:
+            if not made_meanwhile:
+                _quantize_into(final, source, quant, quantizer, workshop)
+                _finish(final, request.card, quant, quantizer.digest(), workshop)
     return final
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from micro_model import child_environment, micro_card, write_card_model
+from micro_model import child_environment, micro_card, need_quantizer, write_card_model
 from model_server import Shelf, serving
 from split_model import split
 
@@ -230,6 +230,19 @@ class TestQuota:
         kinds = [held.kind for held in held_models(cache)]
         assert kinds == ["made", "made"]
         assert made.exists()
+
+    def test_the_source_of_a_quantization_is_not_what_makes_room(
+        self, cache: Path, micro_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Rather no room than a quantizer whose input is gone."""
+        need_quantizer()
+        size = micro_file.stat().st_size
+        monkeypatch.setenv(cache_shelf.QUOTA_VARIABLE, f"{size * 1.1 / 1024**3:.9f}")
+        with pytest.raises(Infrastructure, match="E-cache-full"):
+            ensure_model(micro_card(), "Q8_0")
+        assert [held.kind for held in held_models(cache)] == ["made"]
+        monkeypatch.setenv(cache_shelf.QUOTA_VARIABLE, f"{size * 2.5 / 1024**3:.9f}")
+        assert ensure_model(micro_card(), "Q8_0").exists()
 
     def test_a_model_above_the_quota_removes_nothing(
         self, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
