@@ -39,14 +39,18 @@ def commit_differs(said: str, found: str) -> bool:
 
 
 def _differences(said: BuildSource, found: Recognised) -> Iterator[str]:
-    if commit_differs(said.commit, found.commit):
-        yield f"commit {said.commit} was said, it is of {found.commit}"
+    yield from _revision(said, found)
     if said.backends and found.backends is not None and said.backends != found.backends:
         yield f"backends {', '.join(said.backends)} were said, it has {', '.join(found.backends)}"
     if said.blas and found.blas and said.blas.lower() != found.blas:
         yield f"BLAS {said.blas} was said, it has {found.blas}"
     if said.compiler and found.compiler and said.compiler.lower() not in found.compiler.lower():
         yield f"compiler {said.compiler} was said, it was compiled with {found.compiler}"
+    yield from _compilation(said, found)
+    yield from _patches(said, found)
+
+
+def _compilation(said: BuildSource, found: Recognised) -> Iterator[str]:
     for name, value in said.cmake:
         if found.options and name not in found.options:
             yield f"{name}={value} was said, its CMakeCache.txt does not have it"
@@ -55,7 +59,13 @@ def _differences(said: BuildSource, found: Recognised) -> Iterator[str]:
     for library in said.libraries:
         if found.libraries and not any(name.startswith(library) for name in found.libraries):
             yield f"library {library} was said, it loads {', '.join(sorted(found.libraries))}"
-    yield from _patches(said, found)
+
+
+def _revision(said: BuildSource, found: Recognised) -> Iterator[str]:
+    if commit_differs(said.commit, found.commit):
+        yield f"commit {said.commit} was said, it is of {found.commit}"
+    if said.number is not None and found.number and str(said.number) != found.number:
+        yield f"build number {said.number} was said, it has {found.number}"
 
 
 def _patches(said: BuildSource, found: Recognised) -> Iterator[str]:

@@ -12,10 +12,9 @@ CACHE_FILE = "CMakeCache.txt"
 INFO_FILE = "build-info.cpp"
 _LEVELS_UP = 4
 _ENTRY = re.compile(r"^([A-Za-z][\w.+-]*):(\w+)=(.*)$", re.MULTILINE)
-_TOLD_OF = (
-    *("GGML_", "LLAMA_", "BUILD_SHARED_LIBS"),
-    *("CMAKE_BUILD_TYPE", "CMAKE_CUDA_ARCHITECTURES", "CMAKE_CXX_COMPILER"),
-)
+_PREFIXES = ("GGML_", "LLAMA_")
+_TOLD_OF = ("BUILD_SHARED_LIBS", "CMAKE_BUILD_TYPE", "CMAKE_CUDA_ARCHITECTURES", "CMAKE_CXX_COMPILER")
+_NOT_THE_USERS = ("INTERNAL", "STATIC")
 _INFO = {
     "number": re.compile(r"LLAMA_BUILD_NUMBER\s*=\s*(\d+)"),
     "commit": re.compile(r'LLAMA_COMMIT\s*=\s*"(\w+)"'),
@@ -50,8 +49,9 @@ def compilation_of(program: Path) -> Compilation:
     root = next((each for each in program.parents[:_LEVELS_UP] if (each / CACHE_FILE).is_file()), None)
     if root is None:
         return Compilation({}, {})
-    entries = {name: value for name, _, value in _ENTRY.findall(_text(root / CACHE_FILE))}
-    options = {name: value for name, value in entries.items() if name.startswith(_TOLD_OF)}
+    entries = _ENTRY.findall(_text(root / CACHE_FILE))
+    said = {name: value for name, kind, value in entries if kind not in _NOT_THE_USERS}
+    options = {name: value for name, value in said.items() if name.startswith(_PREFIXES) or name in _TOLD_OF}
     return Compilation(options, compiled_in(root))
 
 

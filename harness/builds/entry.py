@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, model_validator
 
 from harness.domain.build import NO_GPU, Build, BuildSource, Fork, Patch, Platform, Variant
 from harness.domain.node import ISA_WORDS
@@ -20,6 +20,7 @@ from harness.domain.suggest import did_you_mean
 ORIGINS = ("wheel", "path", "variants", "recipe", "catalogue")
 _SCHEMES = ("https", "file")
 _MAX_TEXT = 1000
+_MAX_NUMBER = 10**9
 
 
 def _instruction_set(found: str) -> str:
@@ -89,6 +90,7 @@ class SourceEntry(Table):
 
     repository: str = ""
     commit: Commit = ""
+    number: Annotated[int, Field(ge=1, le=_MAX_NUMBER)] | None = None
     patches: list[PatchEntry] = []
     cmake: CMakeOptions = {}
     compiler: str = ""
@@ -102,6 +104,7 @@ class SourceEntry(Table):
         return BuildSource(
             repository=self.repository,
             commit=self.commit,
+            number=self.number,
             patches=tuple(Patch(entry.file.rsplit("/", 1)[-1], entry.sha256) for entry in self.patches),
             cmake=tuple(sorted(self.cmake.items())),
             compiler=self.compiler,

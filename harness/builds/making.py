@@ -23,7 +23,7 @@ from harness.builds.fetching import turn
 from harness.builds.provenance import FILE, AppliedPatch, Provenance, provenance_of
 from harness.builds.recipe_file import filled, is_url
 from harness.builds.recognising import missing_libraries
-from harness.builds.sources import SourceTree, source_tree
+from harness.builds.sources import FULL_COMMIT, SourceTree, source_tree
 from harness.domain.build import Build, Fork, Recipe
 from harness.domain.canonical import digest, fields_of
 from harness.domain.errors import BadInput
@@ -38,7 +38,6 @@ FAILED_HOURS = 1.0
 """How long a node remembers that a recipe failed: every job of a run would try it again."""
 _TAIL_LINES = 12
 _TAIL_CHARACTERS = 1500
-_FULL_COMMIT = 40
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def known_place(recipe: Recipe, bench: Bench) -> Path | None:
     """
     memory = read_json(_memory(recipe, bench)) or {}
     words = recipe.merge_base or ((recipe.revision,) if recipe.revision else ())
-    fixed = bool(words) and all(len(word) == _FULL_COMMIT for word in words)
+    fixed = bool(words) and all(map(FULL_COMMIT.fullmatch, words))
     moving = bool(words) or is_url(recipe.repository)
     hours = (time.time() - float(memory.get("when", 0.0))) / 3600
     if not memory or not (fixed or (moving and 0 <= hours < RESOLVED_HOURS)):

@@ -45,7 +45,8 @@ _BLAS = {
     "nvpl": ("libnvpl_blas",),
     "reference": ("libblas.so", "libcblas.so"),
 }
-_FEATURES = re.compile(r"^GGML_(NATIVE|SSE42|AVX\w*|FMA|F16C|BMI2|AMX\w*|LASX|LSX|RVV|SVE|CPU_ALL_VARIANTS)$")
+_FEATURES = re.compile(r"^GGML_(NATIVE|SSE42|AVX\w*|FMA|F16C|BMI2|AMX\w*|CPU_ALL_VARIANTS)$")
+"""Not those of other processors: their options are on whatever is compiled for."""
 NO_BLAS = "none"
 
 

@@ -26,7 +26,8 @@ _GIT_S = 600.0
 _HEAD = "refs/moe/HEAD"
 _REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/remotes/*:refs/remotes/*")
 _PULL = re.compile(r"(?:refs/)?(pull/\d+/(?:head|merge))")
-_FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+"""A revision that always means the same."""
 _NEUTRAL = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 """Line endings, whitespace and hooks of this user's settings would make another tree."""
 _ALWAYS = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
@@ -139,7 +140,7 @@ class _Checkout:
     def _commit(self, mirror: Path) -> str:
         """The commit to build; what is known by its full hash is not fetched again."""
         words = self._recipe.merge_base or (self._recipe.revision or "HEAD",)
-        if not all(_FULL_COMMIT.fullmatch(word) and self._resolved(mirror, word) for word in words):
+        if not all(FULL_COMMIT.fullmatch(word) and self._resolved(mirror, word) for word in words):
             self._report(f"fetching {self._recipe.repository}")
             self._fetch(mirror, words)
         commits = [self._resolved(mirror, word) or self._unknown(mirror, word) for word in words]
@@ -156,7 +157,7 @@ class _Checkout:
     def _fetch(self, mirror: Path, words: tuple[str, ...]) -> None:
         """Branches, tags, what the repository has checked out, and pull requests that are asked for by name."""
         pulls = [f"+refs/{found.group(1)}:refs/{found.group(1)}" for word in words if (found := _PULL.fullmatch(word))]
-        commits = [word for word in words if _FULL_COMMIT.fullmatch(word)]
+        commits = [word for word in words if FULL_COMMIT.fullmatch(word)]
         quietly = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head")
         # CI checks out the last commit alone; without that word git leaves the refs of such a repository out.
         fetch = (f"--git-dir={mirror}", *quietly, "--prune", "--update-shallow")

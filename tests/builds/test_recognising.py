@@ -35,6 +35,10 @@ GGML_AVX2:BOOL=ON
 GGML_AVX512:BOOL=OFF
 LLAMA_CURL:BOOL=1
 OTHER_THING:BOOL=ON
+GGML_RVV:BOOL=ON
+//ADVANCED property for variable: CMAKE_CXX_COMPILER
+CMAKE_CXX_COMPILER-ADVANCED:INTERNAL=1
+CMAKE_CXX_COMPILER_AR:FILEPATH=/usr/bin/gcc-ar-12
 """
 
 
@@ -64,7 +68,11 @@ def test_a_build_folder_is_recognised(build: Build, tmp_path: Path) -> None:
     assert found.blas == "none"
     assert found.features == ("avx2", "icelake")
     assert found.options["CMAKE_CUDA_ARCHITECTURES"] == "90;100"
-    assert "OTHER_THING" not in found.options
+    assert [name for name in found.options if not name.startswith(("GGML_", "LLAMA_"))] == [
+        "CMAKE_CXX_COMPILER",
+        "CMAKE_BUILD_TYPE",
+        "CMAKE_CUDA_ARCHITECTURES",
+    ]
     assert set(found.libraries) == {"libggml-cuda.so", "libggml-cpu-icelake.so"}
     assert list(found.programs) == ["llama-bench", "llama-cli"]
     assert found.told()["CUDA architectures"] == "90;100"
