@@ -115,6 +115,7 @@ class BuildSource:
     Attributes:
         repository: Where its source lies.
         commit: Its commit, or the beginning of it.
+        number: Its build number; ``None``: not said.
         patches: What was applied to that commit.
         cmake: Options of CMake.
         compiler: Words of the compiler's name and version.
@@ -125,6 +126,7 @@ class BuildSource:
 
     repository: str = ""
     commit: str = ""
+    number: int | None = None
     patches: tuple[Patch, ...] = ()
     cmake: tuple[tuple[str, str], ...] = ()
     compiler: str = ""
