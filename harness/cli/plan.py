@@ -15,12 +15,12 @@ from rich.table import Table
 
 from harness.domain.build import Build
 from harness.domain.case import Case
-from harness.domain.model import Model
 from harness.domain.words import Status
 from harness.execution.builds import missing_here, present_build
+from harness.models.memory import Memory
+from harness.planning.memory import Needs
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.presence import build_missing, model_missing
-from harness.planning.size import model_bytes
 from harness.running.forecasts import CaseForecast, PlanForecast, forecast_plan
 from harness.running.options import known_spreads, plan_matrix
 
@@ -56,10 +56,10 @@ def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
 
 def rows(worked_out: Plan, ahead: PlanForecast) -> list[dict[str, Any]]:
     """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note."""
-    size = cache(model_bytes)
-    missing = _missing_here()
+    needs, missing = Needs(worked_out.every_case), _missing_here()
     return [
-        {**_row(planned, size, missing), "budget": _budget(ahead.cases.get(planned.id))} for planned in worked_out.cases
+        {**_row(planned, needs, missing), "budget": _budget(ahead.cases.get(planned.id))}
+        for planned in worked_out.cases
     ]
 
 
@@ -92,12 +92,8 @@ def _build_missing(build: Build) -> str:
     return f"build {build.name}: {reason}" if reason else build_missing(present_build(build) or build)
 
 
-def _row(
-    planned: PlannedCase, size: Callable[[Model], int | None], missing: Callable[[Case], list[str]]
-) -> dict[str, Any]:
+def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]]) -> dict[str, Any]:
     case = planned.case
-    sizes = [size(arm.model) for arm in case.arms]
-    known = [found for found in sizes if found is not None]
     return {
         "id": planned.id,
         "kind": case.kind.value,
@@ -106,7 +102,19 @@ def _row(
         "node_class": case.node_class.name,
         "status": planned.status.value if planned.status else None,
         "reason": planned.reason or "; ".join(filter(None, [planned.note, _not_here(missing(case))])),
-        "bytes": max(known) if len(known) == len(sizes) else None,
+        "bytes": None if planned.status is Status.UNSUPPORTED else _bytes(needs.most(case)),
+    }
+
+
+def _bytes(memory: Memory | None) -> dict[str, Any] | None:
+    """Bytes by device, and what they are for; ``None`` where the model's tensors are not known here."""
+    if memory is None:
+        return None
+    devices = {"ram": memory.ram, **{f"gpu{number}": device for number, device in enumerate(memory.gpus)}}
+    return {
+        "ram": memory.ram.total,
+        "gpus": [device.total for device in memory.gpus],
+        "parts": {name: device.parts for name, device in devices.items()},
     }
 
 
@@ -125,17 +133,25 @@ def print_table(worked_out: Plan, ahead: PlanForecast, console: Console) -> None
     listed = rows(worked_out, ahead)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
-    table.add_column("MiB", justify="right", no_wrap=True)
+    table.add_column("RAM, MiB", justify="right", no_wrap=True)
+    table.add_column("GPUs, MiB", justify="right", no_wrap=True)
     table.add_column("finds", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in listed:
-        mib = f"{row['bytes'] / _MIB:.0f}" if row["bytes"] else ""
+        ram, gpus = _mib(row["bytes"])
         forecast = ahead.cases.get(row["id"])
         word = row["status"] or ("quarantined" if forecast and forecast.quarantine else "")
-        table.add_row(row["id"], mib, _finds(forecast), word, style="dim" if row["status"] else "")
+        table.add_row(row["id"], ram, gpus, _finds(forecast), word, style="dim" if row["status"] else "")
     console.print(table)
     for line in (*_reasons(listed), *ahead.lines(), summary(worked_out, ahead)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _mib(found: dict[str, Any] | None) -> tuple[str, str]:
+    """RAM, and GPUs one after the other; empty where nothing is known."""
+    if found is None:
+        return "", ""
+    return f"{found['ram'] / _MIB:.0f}", " + ".join(f"{size / _MIB:.0f}" for size in found["gpus"])
 
 
 def _finds(forecast: CaseForecast | None) -> str:

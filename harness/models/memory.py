@@ -146,22 +146,24 @@ def estimate(
     weights = weights_of(shape, asked, Loading.of(fork, flags, len(gpus)))
     caches = work = (0,) * len(weights.bytes)
     if not shape.other_cache:
-        caches = _caches(shape, placement, flags, cells)
+        caches = _caches(shape, placement, weights, flags, cells)
         work = _work(shape, placement, weights, _Work(fork, flags, cells))
     other = (0,) * len(gpus) + (shape.vocabulary * (_FLOAT + _TOKEN_BYTES),)
     devices = [DeviceMemory(*sizes) for sizes in zip(weights.bytes, caches, work, other, strict=True)]
     return Memory(devices[-1], tuple(devices[:-1]), weights.mapped, weights.loading, _notes(shape, placement, asked))
 
 
-def _caches(shape: ModelShape, placement: Placement, flags: Mapping[str, FlagValue], cells: int) -> tuple[int, ...]:
+def _caches(
+    shape: ModelShape, placement: Placement, weights: Weights, flags: Mapping[str, FlagValue], cells: int
+) -> tuple[int, ...]:
     """Bytes of keys, values and states by device, RAM last."""
     sizes = [0] * (len(placement.gpus) + 1)
     in_ram = bool(flags.get("nkvo", 0))
     of_key, of_value = (_bytes_of(str(flags.get(name, "f16"))) for name in ("ctk", "ctv"))
-    for layer, heads in enumerate(shape.kv_heads):
+    for device, heads, count in weights.caching:
         each = of_key(heads * shape.key_width) + of_value(heads * shape.value_width)
-        needed = shape.state_bytes if layer in shape.recurrent_layers else each * cells
-        for home, part in split(needed, CPU if in_ram else placement.layers[layer], placement):
+        needed = count * (each * cells if heads else shape.state_bytes)
+        for home, part in split(needed, CPU if in_ram else device, placement):
             sizes[home] += part
     return tuple(sizes)
 

@@ -12,22 +12,36 @@ from harness.models.gguf_format import TensorSpec
 from harness.models.memory_shape import ModelShape, shape_of
 from harness.models.mixtures import mixed
 from harness.models.quantize import QUANTS, UNQUANTIZED
+from harness.models.shelf import held_models
 from harness.models.splits import read_headers
+from harness.models.storage import cache_root
 
 _BYTE_TOKENS = 256
 _KEPT = 64
 _BITS = 8
 
 
-@lru_cache(maxsize=_KEPT)
 def model_shape(model: Model) -> ModelShape | None:
     """What is known of a model's tensors; ``None`` where neither a card nor a file on this machine says it."""
     try:
-        if model.card:
-            return card_shape(load_card(model.card), model.quant)
-        return file_shape(Path(model.path)) if model.path else None
+        return _known(model)
     except (HarnessError, OSError):
         return None
+
+
+@lru_cache(maxsize=_KEPT)
+def _known(model: Model) -> ModelShape:
+    """Errors are not kept: what is not here yet may come."""
+    if model.card:
+        return card_shape(load_card(model.card), model.quant)
+    return file_shape(Path(model.path) if model.path else _fetched(model))
+
+
+def _fetched(model: Model) -> Path:
+    held = next((held for held in held_models(cache_root()) if held.sha256 and held.sha256 == model.sha256), None)
+    if held is None:
+        raise FileNotFoundError(model.name)
+    return held.files[0]
 
 
 def file_shape(path: Path) -> ModelShape:

@@ -9,6 +9,7 @@ from harness.domain.node import NodeFacts
 from harness.planning.expand import expand
 from harness.planning.fit import fit
 from harness.planning.jobs import plan_jobs
+from harness.planning.memory import check_memory
 from harness.planning.plan import Plan
 from harness.planning.schema import Matrix
 from harness.planning.select import select
@@ -32,8 +33,10 @@ def make_plan(
         BadInput: As `expand` and `select`.
     """
     every_case = expand(matrix, options)
-    if nodes is not None:
-        every_case = fit(every_case, nodes)
+    fleet = None if nodes is None else tuple(nodes)
+    if fleet is not None:
+        every_case = fit(every_case, fleet)
+    every_case = check_memory(every_case, fleet)
     cases = select(every_case, patterns)
     jobs = plan_jobs(cases, matrix.policy, every_case)
     return Plan(matrix.name, cases, jobs, matrix.policy, every_case)

@@ -83,8 +83,20 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
         "node_class": "cpu",
         "status": None,
         "reason": "",
-        "bytes": 3_000_000,
+        "bytes": None,
     }
+
+
+def test_bytes_are_told_by_device_and_use(matrix: Path) -> None:
+    """In JSON and in the table; of a file that is no model nothing is known."""
+    matrix.write_text(TEXT.replace('path = "model.gguf"', 'card = "qwen3-30b-a3b"\nquant = "Q4_K_M"'))
+    found = {row["id"]: row["bytes"] for row in rows(matrix)}
+    told = found["throughput/file/ik+rtr=0/pp8@cpu"]
+    assert told["gpus"] == []
+    assert told["ram"] == sum(told["parts"]["ram"].values())
+    assert list(told["parts"]["ram"]) == ["weights", "KV", "compute", "other"]
+    printed = next(line for line in invoke(matrix).stdout.splitlines() if line.startswith("throughput/file/ik+rtr=0/"))
+    assert f" {told['ram'] / 1024**2:.0f} " in printed
 
 
 def test_what_cannot_run_says_why(matrix: Path) -> None:

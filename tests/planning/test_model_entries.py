@@ -12,10 +12,10 @@ from harness.domain.model import Model
 from harness.models.cache import ensure_model
 from harness.models.from_file import card_of, card_text
 from harness.models.hashing import file_sha256
+from harness.models.memory_model import model_shape
 from harness.planning.arms import declared_model
 from harness.planning.load import load_matrix
 from harness.planning.presence import model_missing
-from harness.planning.size import model_bytes
 
 ONE, OTHER = "a" * 64, "b" * 64
 HEAD = 'name = "m"\n[builds.one]\nfork = "llama.cpp"\nwheel = "xllamacpp"\n[[workloads]]\npp = 8\n[models.x]\n'
@@ -80,10 +80,11 @@ def test_sizes_and_absence_of_what_is_fetched(
     by_digest, by_address = Model("x", sha256=(digest,)), Model("x", url="https://h/m.gguf", sha256=(digest,))
     assert digest in model_missing(by_digest)
     assert model_missing(by_address) == ""
-    assert model_bytes(by_address) is None
+    assert model_shape(by_address) is None
     monkeypatch.undo()
     assert model_missing(by_digest) == ""
-    assert model_bytes(by_digest) == model_bytes(by_address) == tiny_model.stat().st_size
+    shapes = model_shape(by_digest), model_shape(by_address)
+    assert [shape.file_bytes for shape in shapes if shape] == [tiny_model.stat().st_size] * 2
 
 
 def test_the_identity_follows_the_digest_and_not_the_address() -> None:
