@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
 from harness.domain.errors import BadInput, Infrastructure
 from harness.models.download import SILENCE_S, Download, download
@@ -142,7 +142,7 @@ def _first(record: Path) -> Path:
 @contextmanager
 def _turn(place: Path, how: Fetching) -> Iterator[None]:
     make_folder(place.parent)
-    lock = lock_of(place)
+    lock = FileLock(lock_of(place))
     with disk_errors(place):
         try:
             lock.acquire(timeout=0)

@@ -7,7 +7,6 @@ uses, the ones that were wanted longest ago first.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,9 +30,9 @@ class Held:
 
     Attributes:
         name: Its file's name, or that of its first part.
-        kind: ``made`` of a card, ``fetched``, or ``unfinished``: a transfer that broke off.
+        kind: ``made`` of a card, ``fetched``, or ``unfinished``: a transfer or a making that broke off.
         files: All its files.
-        record: The file that makes it count as present; of an unfinished one, its folder.
+        record: The file that makes it count as present; of an unfinished one, what is locked while it grows.
         size: Bytes.
         wanted: When it was last wanted, seconds since 1970.
         sha256: Digests of its files; empty for unfinished ones.
@@ -115,8 +114,7 @@ def make_room(root: Path, needed: int) -> None:
 def remove(model: Held) -> bool:
     """Remove a model; false where somebody has begun to use it."""
     if model.kind == "unfinished":
-        shutil.rmtree(model.record, ignore_errors=True)
-        return True
+        return _remove_unfinished(model)
     with alone_with(model.record) as alone:
         if not alone:
             return False
@@ -127,6 +125,16 @@ def remove(model: Held) -> bool:
     if model.kind == "fetched":
         with suppress(OSError):
             model.files[0].parent.rmdir()
+    return True
+
+
+def _remove_unfinished(model: Held) -> bool:
+    try:
+        with FileLock(model.record, timeout=0):
+            for file in model.files:
+                file.unlink(missing_ok=True)
+    except (Timeout, OSError):
+        return False
     return True
 
 
@@ -151,17 +159,22 @@ def _made(folder: Path) -> Iterator[Held]:
         said, model = read_json(record), record.with_suffix(".gguf")
         if said and model.is_file():
             yield _held("made", (model,), record, (str(said.get("sha256", "")),))
+    for part in sorted(folder.glob(".*.part")):
+        final = folder / part.name.removeprefix(".").rsplit(".", 2)[0]
+        yield _unfinished(final.name, (part,), final.with_suffix(".lock"))
 
 
 def _fetched(folder: Path) -> Iterator[Held]:
     for place in sorted(path for path in folder.glob("*") if path.is_dir()):
         record = place.with_suffix(".json")
         said = read_json(record)
-        if said:
+        if said and "files" in said:
             files = tuple(place / str(name) for name in said["files"])
             yield _held("fetched", files, record, tuple(said["sha256"]))
         else:
-            yield _unfinished(place)
+            parts = tuple(sorted(path for path in place.iterdir() if path.is_file()))
+            if parts:
+                yield _unfinished(parts[0].name.removeprefix(".").removesuffix(".partial"), parts, lock_of(place))
 
 
 def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, ...]) -> Held:
@@ -170,22 +183,19 @@ def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, .
     return Held(files[0].name, kind, files, record, sum(map(_size, files)), _changed(record), sha256, in_use)
 
 
-def _unfinished(place: Path) -> Held:
-    files = tuple(sorted(path for path in place.iterdir() if path.is_file()))
-    lock = lock_of(place)
+def _unfinished(name: str, files: tuple[Path, ...], lock: Path) -> Held:
     try:
-        with lock.acquire(timeout=0):
+        with FileLock(lock, timeout=0):
             in_use = False
     except (Timeout, OSError):
         in_use = True
-    name = files[0].name.removeprefix(".").removesuffix(".partial") if files else place.name
-    wanted = max(map(_changed, files), default=_changed(place))
-    return Held(name, "unfinished", files, place, sum(map(_size, files)), wanted, (), in_use)
+    wanted = max(map(_changed, files), default=0.0)
+    return Held(name, "unfinished", files, lock, sum(map(_size, files)), wanted, (), in_use)
 
 
-def lock_of(place: Path) -> FileLock:
-    """The lock of who fetches into a folder of the cache."""
-    return FileLock(place.with_suffix(".lock"))
+def lock_of(place: Path) -> Path:
+    """The lock file of who fetches into a folder of the cache."""
+    return place.with_suffix(".lock")
 
 
 def _size(path: Path) -> int:

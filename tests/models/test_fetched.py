@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from micro_model import child_environment, micro_card, need_quantizer, write_card_model
 from model_server import Shelf, serving
 from split_model import split
@@ -275,5 +276,5 @@ def test_a_lock_that_is_held_for_ever_is_named(cache: Path, remote: Model) -> No
     """Who fetches for longer than anybody waits is named by the folder."""
     place = cache / "fetched" / remote.sha256[0][:16]
     place.parent.mkdir(parents=True)
-    with cache_shelf.lock_of(place), pytest.raises(HarnessError, match="E-cache-busy"):
+    with FileLock(cache_shelf.lock_of(place)), pytest.raises(HarnessError, match="E-cache-busy"):
         fetch_model(remote.url, remote.sha256, Fetching(cache, lock_seconds=0.2))

@@ -62,6 +62,16 @@ def test_a_model_is_removed_by_its_name(cache: Path) -> None:
     assert held_models(cache) == ()
 
 
+def test_what_a_killed_maker_left_is_listed_and_removed(cache: Path) -> None:
+    """Gibibytes that nobody will ever use again are not hidden."""
+    left = cache / "models" / ".half-F16-0123456789abcdef.gguf.0a1b2c3d4e5f.part"
+    left.write_bytes(b"x" * 2000)
+    found = named(held_models(cache), "half-F16")
+    assert (found.kind, found.size, found.in_use) == ("unfinished", 2000, False)
+    run("remove", "half-F16")
+    assert not left.exists()
+
+
 def test_what_is_used_is_not_removed(cache: Path) -> None:
     """A running job keeps its model."""
     real = named(held_models(cache), "Real.gguf")
@@ -76,7 +86,7 @@ def test_what_is_used_is_not_removed(cache: Path) -> None:
 def test_a_transfer_that_goes_on_is_in_use(cache: Path) -> None:
     """What somebody is fetching right now is left alone."""
     broken = named(held_models(cache), "Big.gguf")
-    with FileLock(broken.record.with_suffix(".lock")):
+    with FileLock(broken.record):
         assert named(held_models(cache), "Big.gguf").in_use
         with pytest.raises(BadInput, match="E-model-in-use"):
             run("remove", "Big.gguf")
