@@ -20,6 +20,8 @@ class Arm:
         flags: The complete set of flags, every one explicit.
         environment: Sorted pairs of environment variables given to the engine.
         shown: Names of the flags and variables that the label shows; no part of the identity.
+        named: Pairs of an axis and what its value is called, where several flags have one name; shown in the label, no
+            part of the identity.
     """
 
     build: Build
@@ -27,6 +29,7 @@ class Arm:
     flags: Flags
     environment: tuple[tuple[str, str], ...] = ()
     shown: tuple[str, ...] = field(default=(), compare=False)
+    named: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def identity(self) -> str:
@@ -37,13 +40,13 @@ class Arm:
         parts = fields_of(self)
         parts["build"] = self.build.declared
         parts["model"], parts["flags"] = self.model.declared, fields_of(self.flags)
-        del parts["shown"]
+        del parts["shown"], parts["named"]
         return digest(parts)
 
     @property
     def label(self) -> str:
         """Readable name inside a case id, e.g. ``ik+fa=1+rtr=0``."""
         values = self.flags.as_dict()
-        settings = {**dict(self.environment), **values}
+        settings = {**dict(self.environment), **values, **dict(self.named)}
         shown = [f"{id_part(name)}={id_part(str(settings[name]))}" for name in sorted(self.shown) if name in settings]
         return "+".join([id_part(self.build.name), *shown])

@@ -35,6 +35,15 @@ def known_flags() -> frozenset[str]:
     return frozenset(name for table in _BY_FORK.values() for name in table)
 
 
+def default_of(name: str) -> FlagValue:
+    """The value of a flag that is not declared; forks that have it agree on it.
+
+    Raises:
+        KeyError: If no fork has it.
+    """
+    return next(table[name].default for table in _BY_FORK.values() if name in table)
+
+
 def specs(fork: Fork, tool: Tool) -> Mapping[str, FlagSpec]:
     """The flags of one tool of one fork, by canonical name, in the order of the command line.
 

@@ -1,19 +1,22 @@
 """A matrix's arms: the product of builds, models and axes, less what is excluded, plus what is included.
 
-Per node class, model and build the axes are those of ``[flags]`` with those of every ``[[when]]`` that holds put
-over them, in the file's order. An ``[[exclude]]`` removes from this product; an ``[[include]]`` adds one arm
-afterwards, so no exclude takes it away: its flags are put over the first value of every axis. Two declarations that
-complete to the same flags are one arm.
+Per node class, model and build the axes are those of ``[flags]`` and ``[axes]`` with those of every ``[[when]]`` that
+holds put over them, in the file's order; a ``[[when]]`` about placement is looked at arm by arm. An ``[[exclude]]``
+removes from this product; an ``[[include]]`` adds one arm afterwards, so no exclude takes it away: its flags are put
+over the first value of every axis. Two declarations that complete to the same flags are one arm.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
+from harness.builds.checking import commit_differs
 from harness.builds.declared import declared_build
+from harness.builds.known import known_source
 from harness.domain.arm import Arm
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
@@ -24,8 +27,9 @@ from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.flags import Unsupported, complete
 from harness.models.card import written_quant
+from harness.planning.placement import placement_of
 from harness.planning.problems import Problem
-from harness.planning.schema import Condition, IncludeEntry, Matrix, ModelEntry, Where
+from harness.planning.schema import Condition, ExcludeEntry, IncludeEntry, Matrix, ModelEntry, WhenEntry, Where
 
 Declared = dict[str, FlagValue]
 
@@ -37,10 +41,11 @@ class PlannedArm:
     Attributes:
         arm: The arm; where the build can't do it, with the flags as declared.
         node_class: Where it is asked for.
-        declared: The flags that the matrix says.
+        declared: The flags that the matrix says, those of named values among them.
         flags: The same flags completed, for looking up; as declared where the build can't do it.
         unsupported: Why the build can't do it; empty if it can.
         origin: File and key that it comes from.
+        named: What the values of its named axes are called.
     """
 
     arm: Arm
@@ -49,12 +54,17 @@ class PlannedArm:
     flags: Mapping[str, FlagValue]
     unsupported: str
     origin: str
+    named: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, name: str, values: Iterable[FlagValue]) -> bool:
-        """Whether a flag has one of some values, as declared or as completed (``on`` is 1)."""
-        return any(
-            (name in found and found[name] == value) for value in values for found in (self.declared, self.flags)
-        )
+        """Whether a flag has one of some values, as declared or as completed (``on`` is 1); or a named axis."""
+        places = (self.declared, self.flags, self.named)
+        return any((name in found and found[name] == value) for value in values for found in places)
+
+    @property
+    def placement(self) -> str:
+        """Where it computes."""
+        return placement_of(self.arm.build, self.node_class, self.flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,8 @@ class Corner:
         build: The build.
         model: The model.
         node_class: The class.
-        axes: The flags' values.
+        axes: The values of flags and of named axes.
+        late: What is added to the axes of arms of some placements.
         shown: Flags that labels show: what has more than one value here, or has one by an include only.
         origin: Where the last of the axes was declared.
     """
@@ -74,6 +85,7 @@ class Corner:
     model: Model
     node_class: NodeClass
     axes: Mapping[str, tuple[FlagValue, ...]]
+    late: tuple[WhenEntry, ...]
     shown: tuple[str, ...]
     origin: str
 
@@ -106,6 +118,7 @@ class Workshop:
         self._options = options
         self._corners: dict[tuple[str, str, str], Corner] = {}
         self.problems: list[Problem] = []
+        self.excluding: set[int] = set()
         self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | str] = {}
         self._arms: dict[tuple[object, ...], tuple[Arm, str]] = {}
 
@@ -124,6 +137,21 @@ class Workshop:
         """The classes that are declared, or the one that every node belongs to."""
         declared = self.matrix.node_classes.items()
         return tuple(entry.node_class(name) for name, entry in declared) or (NodeClass(ANY_CLASS),)
+
+    @cached_property
+    def bundles(self) -> dict[str, dict[FlagValue, Mapping[str, FlagValue]]]:
+        """The named axes: flags by axis and name."""
+        return {axis: {bundle.name: bundle.flags for bundle in listed} for axis, listed in self.matrix.axes.items()}
+
+    def spelled_out(self, values: Mapping[str, FlagValue]) -> tuple[Declared, dict[str, str]]:
+        """Flags of values of axes, named ones replaced by what they stand for; and the names."""
+        if not self.bundles:
+            return dict(values), {}
+        named = {name: str(value) for name, value in values.items() if name in self.bundles}
+        declared = {name: value for name, value in values.items() if name not in named}
+        for name, value in named.items():
+            declared.update(self.bundles[name][value])
+        return declared, named
 
     @cached_property
     def environment(self) -> tuple[tuple[str, str], ...]:
@@ -157,17 +185,20 @@ class Workshop:
         build = arm.arm.build
         return arm.unsupported or (beyond(build, asked, self._options.get(build.name)) if asked else "")
 
-    def arm(self, corner: Corner, declared: Declared, origin: str) -> PlannedArm:
+    def arm(
+        self, corner: Corner, declared: Declared, origin: str, named: Mapping[str, str] | None = None
+    ) -> PlannedArm:
         """One arm on one class."""
         build, model = corner.build, corner.model
-        key = (build.name, model.name, corner.shown, tuple(declared.items()))
+        names = tuple(sorted(named.items())) if named else ()
+        key = (build.name, model.name, corner.shown, names, tuple(declared.items()))
         if key not in self._arms:
             flags = self.completed(build, declared, origin)
             usable = flags if isinstance(flags, Flags) else Flags.of(declared)
             reason = "" if isinstance(flags, Flags) else flags
-            self._arms[key] = (Arm(build, model, usable, self.environment, corner.shown), reason)
+            self._arms[key] = (Arm(build, model, usable, self.environment, corner.shown, names), reason)
         arm, reason = self._arms[key]
-        return PlannedArm(arm, corner.node_class, declared, arm.flags.as_dict(), reason, origin)
+        return PlannedArm(arm, corner.node_class, declared, arm.flags.as_dict(), reason, origin, named or {})
 
 
 def expand_arms(workshop: Workshop) -> list[PlannedArm]:
@@ -180,7 +211,7 @@ def expand_arms(workshop: Workshop) -> list[PlannedArm]:
 
 
 def holds(condition: Condition, build: Build, model: Model, node_class: NodeClass) -> bool:
-    """Whether a condition holds, its flags apart."""
+    """Whether a condition holds, its flags and placement apart."""
     asked = (
         (condition.fork, build.fork.value),
         (condition.build, build.name),
@@ -189,43 +220,100 @@ def holds(condition: Condition, build: Build, model: Model, node_class: NodeClas
     )
     if any(names is not None and found not in names for names, found in asked):
         return False
-    return condition.quant is None or model.quant in {quant.upper() for quant in condition.quant}
+    if condition.quant is not None and model.quant not in {quant.upper() for quant in condition.quant}:
+        return False
+    return _is_source(condition, build)
+
+
+def _is_source(condition: Condition, build: Build) -> bool:
+    """Whether a build is of a commit and number; where that is not known, the matrix was refused before."""
+    if condition.build_number is None and condition.commit is None:
+        return True
+    known = known_source(build)
+    if condition.build_number is not None and (known.number is None or known.number not in condition.build_number):
+        return False
+    return condition.commit is None or any(
+        known.commit and not commit_differs(commit, known.commit) for commit in condition.commit
+    )
 
 
 def matches(where: Where, arm: PlannedArm) -> bool:
     """Whether an arm meets a condition with its flags; a flag that the arm does not have is not met."""
-    return holds(where, arm.arm.build, arm.arm.model, arm.node_class) and all(
-        arm.has(name, values) for name, values in where.flags.items()
+    return (
+        holds(where, arm.arm.build, arm.arm.model, arm.node_class)
+        and is_placed(where, arm)
+        and all(arm.has(name, values) for name, values in where.flags.items())
     )
+
+
+def is_placed(condition: Condition, arm: PlannedArm) -> bool:
+    """Whether an arm computes where a condition asks for."""
+    return condition.placement is None or arm.placement in condition.placement
 
 
 def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
     excludes = workshop.matrix.exclude
     for model, node_class, build in product(workshop.models.values(), workshop.node_classes, workshop.builds.values()):
         corner = workshop.corner(build, model, node_class)
-        rules = [rule for rule in excludes if holds(rule, build, model, node_class)]
-        for values in product(*corner.axes.values()):
-            arm = workshop.arm(corner, dict(zip(corner.axes, values, strict=True)), corner.origin)
-            if not any(all(arm.has(*wanted) for wanted in rule.flags.items()) for rule in rules):
+        rules = [(index, rule) for index, rule in enumerate(excludes) if holds(rule, build, model, node_class)]
+        for declared, named in _declarations(workshop, corner):
+            arm = workshop.arm(corner, declared, corner.origin, named)
+            excluding = [index for index, rule in rules if _excludes(rule, arm)]
+            workshop.excluding.update(excluding)
+            if not excluding:
                 yield arm
+
+
+def _excludes(rule: ExcludeEntry, arm: PlannedArm) -> bool:
+    return is_placed(rule, arm) and all(arm.has(*wanted) for wanted in rule.flags.items())
+
+
+def _declarations(workshop: Workshop, corner: Corner) -> Iterator[tuple[Declared, dict[str, str]]]:
+    """Flags of every combination of the axes, and the names of its named values."""
+    for values in product(*corner.axes.values()):
+        declared, named = workshop.spelled_out(dict(zip(corner.axes, values, strict=True)))
+        for more in _late(workshop, corner, declared) if corner.late else ({},):
+            yield {**declared, **more}, named
+
+
+def _late(workshop: Workshop, corner: Corner, declared: Declared) -> Iterator[Declared]:
+    """Combinations of what is added where an arm of these flags computes."""
+    flags = workshop.completed(corner.build, declared, corner.origin)
+    known = flags.as_dict() if isinstance(flags, Flags) else declared
+    placement = placement_of(corner.build, corner.node_class, known)
+    axes: dict[str, tuple[FlagValue, ...]] = {}
+    for entry in corner.late:
+        axes.update(entry.flags if entry.placement and placement in entry.placement else {})
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
 
 
 def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClass) -> Corner:
     matrix = workshop.matrix
-    axes, origin = {**_threads(matrix), **matrix.flags}, matrix.source.at("flags")
+    named = {name: tuple(bundle.name for bundle in listed) for name, listed in matrix.axes.items()}
+    axes: dict[str, tuple[FlagValue, ...]] = {**_threads(matrix), **matrix.flags, **named}
+    origin, late = matrix.source.at("flags"), []
+    values: dict[str, set[FlagValue]] = defaultdict(set)
     for index, entry in enumerate(matrix.when):
-        if holds(entry, build, model, node_class):
+        if not holds(entry, build, model, node_class):
+            continue
+        origin = matrix.source.at("when", index)
+        if entry.placement is None:
             axes.update(entry.flags)
-            origin = matrix.source.at("when", index)
-    values: dict[str, set[FlagValue]] = {name: set(axis) for name, axis in axes.items()}
+            continue
+        late.append(entry)
+        for name, axis in entry.flags.items():
+            values[name].update(axis)
+    for name, axis in axes.items():
+        values[name].update(axis)
     shown: set[str] = set()
     for include in matrix.include:
         if (include.build, include.model) == (build.name, model.name) and _is_for(include, node_class):
             for name, value in include.flags.items():
-                values.setdefault(name, set()).add(value)
+                values[name].add(value)
             shown |= include.flags.keys() - axes.keys()
     shown |= {name for name, seen in values.items() if len(seen) > 1}
-    return Corner(build, model, node_class, axes, tuple(sorted(shown)), origin)
+    return Corner(build, model, node_class, axes, tuple(late), tuple(sorted(shown)), origin)
 
 
 def _threads(matrix: Matrix) -> dict[str, tuple[FlagValue, ...]]:
@@ -241,7 +329,8 @@ def _included(workshop: Workshop) -> Iterator[PlannedArm]:
             if _is_for(entry, node_class):
                 corner = workshop.corner(workshop.builds[entry.build], workshop.models[entry.model], node_class)
                 first: Declared = {name: values[0] for name, values in corner.axes.items()}
-                yield workshop.arm(corner, {**first, **entry.flags}, origin)
+                declared, named = workshop.spelled_out({**first, **entry.flags})
+                yield workshop.arm(corner, declared, origin, named)
 
 
 def _is_for(include: IncludeEntry, node_class: NodeClass) -> bool:

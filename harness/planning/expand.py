@@ -163,7 +163,8 @@ class _Expansion:
         assert entry.baseline is not None  # noqa: S101 - the schema saw to it
         assert entry.candidate is not None  # noqa: S101 - and to this
         baseline, candidate = (self._side(entry.factor, side) for side in (entry.baseline, entry.candidate))
-        return Factor(entry.factor, baseline, candidate, where, origin)
+        named = frozenset(name for flags in self._workshop.bundles.get(entry.factor, {}).values() for name in flags)
+        return Factor(entry.factor, baseline, candidate, where, origin, named)
 
     def _side(self, factor: str, side: Side) -> Side:
         if factor == "environment" and isinstance(side, Configuration):

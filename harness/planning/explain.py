@@ -18,6 +18,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "builds": BuildEntry,
     "models": schema.ModelEntry,
     "node_classes": schema.NodeClassEntry,
+    "axes": schema.BundleEntry,
     "when": schema.WhenEntry,
     "include": schema.IncludeEntry,
     "exclude": schema.ExcludeEntry,

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
-from harness.planning.arms import Declared, PlannedArm, Workshop, holds
+from harness.planning.arms import Declared, PlannedArm, Workshop, holds, is_placed
 from harness.planning.configuration import Configuration
 from harness.planning.overlays import ArmKey, arm_key, put_over
 from harness.planning.schema import Where
@@ -46,6 +46,7 @@ class Factor:
         candidate: Value of the second.
         where: What holds for both.
         origin: File and key, for errors.
+        named: Flags that the values of a named axis stand for.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Factor:
     candidate: Side
     where: Where
     origin: str
+    named: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def meeting(where: Where, arms: Iterable[PlannedArm], *, lenient: bool) -> list[
 
 
 def _meets(where: Where, arm: PlannedArm, *, lenient: bool) -> bool:
-    if not holds(where, arm.arm.build, arm.arm.model, arm.node_class):
+    if not holds(where, arm.arm.build, arm.arm.model, arm.node_class) or not is_placed(where, arm):
         return False
     return all(arm.has(name, values) or (lenient and name not in arm.flags) for name, values in where.flags.items())
 
@@ -151,10 +153,10 @@ def _pairs_of_group(
     names = _compared(factor, baselines, candidates)
     by_key: dict[tuple[object, ...], list[PlannedArm]] = defaultdict(list)
     for arm in candidates:
-        by_key[_key(arm, names)].append(arm)
+        by_key[_key(factor, arm, names)].append(arm)
     pairs = []
     for baseline in baselines:
-        for candidate in by_key.get(_key(baseline, names), ()):
+        for candidate in by_key.get(_key(factor, baseline, names), ()):
             pair = _pair(factor, baseline, candidate, workshop)
             if pair:
                 pairs.append(pair)
@@ -163,14 +165,22 @@ def _pairs_of_group(
 
 def _compared(factor: Factor, baselines: Sequence[PlannedArm], candidates: Sequence[PlannedArm]) -> list[str]:
     """Declared flags that must be equal: all but the factor; between builds, those that both sides declare."""
-    left = {name for arm in baselines for name in arm.declared}
-    right = {name for arm in candidates for name in arm.declared}
-    return sorted(left & right if factor.name == "build" else (left | right) - {factor.name})
+    if factor.name == "build":
+        return sorted(_declared_by(baselines) & _declared_by(candidates))
+    left, right = ({name for arm in arms for name in arm.declared} for arms in (baselines, candidates))
+    return sorted((left | right) - settings_of(factor))
 
 
-def _key(arm: PlannedArm, names: Iterable[str]) -> tuple[object, ...]:
-    """An arm's values of the compared flags; what it does not declare has the completed value."""
-    return tuple(arm.declared.get(name, arm.flags.get(name)) for name in names)
+def _declared_by(arms: Sequence[PlannedArm]) -> set[str]:
+    """Flags that arms of one build declare; where it can do some of them, what it can't do is not asked of those."""
+    able = [arm for arm in arms if not arm.unsupported] or arms
+    return {name for arm in able for name in arm.declared}
+
+
+def _key(factor: Factor, arm: PlannedArm, names: Iterable[str]) -> tuple[object, ...]:
+    """An arm's values of the compared flags, and of other named axes; what it does not declare is as completed."""
+    flags = [arm.declared.get(name, arm.flags.get(name)) for name in names]
+    return (*flags, *(pair for pair in arm.arm.named if pair[0] != factor.name))
 
 
 def _pair(factor: Factor, baseline: PlannedArm, candidate: PlannedArm, workshop: Workshop) -> Pair | None:
@@ -186,7 +196,8 @@ def _pair(factor: Factor, baseline: PlannedArm, candidate: PlannedArm, workshop:
 def _beside(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) -> list[str]:
     """Flags beside the factor that both arms have and that differ."""
     mine, theirs = baseline.flags, candidate.flags
-    return [name for name in mine if name != factor.name and name in theirs and mine[name] != theirs[name]]
+    own = settings_of(factor)
+    return [name for name in mine if name not in own and name in theirs and mine[name] != theirs[name]]
 
 
 def _follows_from_own_flags(
@@ -224,7 +235,7 @@ def _confounded(factor: Factor, baselines: Sequence[PlannedArm], candidates: Seq
 def _differences(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) -> list[str]:
     mine, theirs = baseline.flags, candidate.flags
     names = mine.keys() & theirs.keys() if factor.name == "build" else mine.keys() | theirs.keys()
-    return sorted(name for name in names if name != factor.name and mine.get(name) != theirs.get(name))
+    return sorted(name for name in names - settings_of(factor) if mine.get(name) != theirs.get(name))
 
 
 def _overlaid_pairs(factor: Factor, chosen: Sequence[PlannedArm], workshop: Workshop) -> list[Pair]:
@@ -254,7 +265,9 @@ def overlaid(factor: Factor, arm: PlannedArm, workshop: Workshop) -> tuple[Plann
 
 
 def settings_of(factor: Factor) -> frozenset[str]:
-    """Flags and variables that a factor is about: its own name, or what its sides set."""
+    """Flags and variables that a factor is about: its own name, what its values stand for, or what its sides set."""
+    if factor.named:
+        return factor.named | {factor.name}
     sides = [side for side in (factor.baseline, factor.candidate) if isinstance(side, Configuration)]
     return frozenset().union(*(side.names for side in sides)) if sides else frozenset({factor.name})
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from harness.builds.baselines import SIGN
 from harness.builds.choosing import as_variant
 from harness.builds.declared import declared_build
 from harness.builds.entry import ORIGINS
+from harness.builds.known import known_source
 from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
 from harness.domain.errors import BadInput
+from harness.domain.flags import FlagValue
 from harness.domain.node import ANY_CLASS, ISA_WORDS
 from harness.domain.suggest import did_you_mean
 from harness.engines.flags import complete, known_flags
@@ -20,6 +22,7 @@ from harness.engines.registry import engine_for
 from harness.models.card import packaged_cards
 from harness.models.quantize import QUANTS
 from harness.planning.configuration import Configuration
+from harness.planning.placement import DECIDING, PLACEMENTS
 from harness.planning.problems import INVALID, Problem
 from harness.planning.profiles import load_profile, names_of
 from harness.planning.schema import (
@@ -30,6 +33,7 @@ from harness.planning.schema import (
     Matrix,
     OutputsEntry,
     Side,
+    WhenEntry,
     Where,
     variables_of,
 )
@@ -38,7 +42,7 @@ NAMED_FACTORS = ("build", "model", "configuration", "environment")
 """The factors that are not flags."""
 
 _ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
-_CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class")
+_CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class", "placement")
 
 
 def reference_problems(matrix: Matrix) -> list[Problem]:
@@ -70,6 +74,8 @@ class _References:
         self._matrix = matrix
         quants = {entry.quant.upper() for entry in matrix.models.values() if entry.quant}
         self._is_time = {each.name: each.is_time for entry in matrix.workloads for each in names_of(entry)}
+        self._builds_by_name: dict[str, Build] = {}
+        self._unsaid: set[tuple[str, str]] = set()
         self._known: dict[str, frozenset[str]] = {
             "fork": frozenset(Fork),
             "build": frozenset(matrix.builds),
@@ -80,6 +86,7 @@ class _References:
             "workload": frozenset(self._is_time),
             "contrast": frozenset(entry.name for entry in matrix.contrasts),
             "configuration": frozenset(matrix.configurations),
+            "placement": frozenset(PLACEMENTS),
         }
 
     def problems(self) -> Iterator[Problem]:
@@ -87,6 +94,7 @@ class _References:
         yield from self._models()
         yield from self._node_classes()
         yield from self._flags(self._matrix.flags, "flags")
+        yield from self._axes()
         for name, configuration in self._matrix.configurations.items():
             yield from self._flags(configuration.flags, "configurations", name)
         for section in ("when", "include", "exclude"):
@@ -95,7 +103,11 @@ class _References:
                     yield from self._condition(entry, section, index)
                 else:
                     yield from self._include(index)
-                yield from self._flags(entry.flags, section, index, "flags")
+                if isinstance(entry, WhenEntry):
+                    yield from self._flags(entry.flags, section, index, "flags")
+                    yield from self._places_itself(entry, section, index)
+                else:
+                    yield from self._flags_or_axes(entry.flags, section, index, "flags")
         for index, contrast in enumerate(self._matrix.contrasts):
             yield from self._factors(contrast, "contrasts", index)
             yield from self._where(contrast.where, "contrasts", index, "where")
@@ -123,7 +135,7 @@ class _References:
         for name, entry in self._matrix.builds.items():
             key = next(origin for origin in ORIGINS if getattr(entry, origin))
             try:
-                build = declared_build(name, entry)
+                build = self._builds_by_name[name] = declared_build(name, entry)
                 for each in [as_variant(build, variant) for variant in build.variants] or [build]:
                     if each.wheel:
                         engine_for(each)
@@ -192,8 +204,8 @@ class _References:
 
     def _factor(self, entry: ContrastEntry | FactorEntry | OutputsEntry, *path: str | int) -> Iterator[Problem]:
         factor = entry.factor
-        if factor not in NAMED_FACTORS and factor not in self._known["flag"]:
-            choices = self._known["flag"] | set(NAMED_FACTORS)
+        choices = self._known["flag"] | set(NAMED_FACTORS) | self._matrix.axes.keys()
+        if factor not in choices:
             yield self._unknown("flag", factor, choices, *path, "factor")
             return
         if entry.baseline == entry.candidate:
@@ -213,6 +225,8 @@ class _References:
             yield Problem(INVALID, self._at(*path), message, 'several flags at once are factor = "configuration"')
         elif factor in ("build", "model"):
             yield from self._each(factor, [str(side)], *path)
+        elif factor in self._matrix.axes:
+            yield from self._axis_values(factor, [side], *path)
 
     def _variables(self, side: Side, *path: str | int) -> Iterator[Problem]:
         if not isinstance(side, Configuration) or side.environment:
@@ -235,18 +249,82 @@ class _References:
 
     def _where(self, where: Where, *path: str | int) -> Iterator[Problem]:
         yield from self._condition(where, *path)
-        yield from self._flags(where.flags, *path, "flags")
+        yield from self._flags_or_axes(where.flags, *path, "flags")
 
     def _condition(self, condition: Condition, *path: str | int) -> Iterator[Problem]:
         for key in _CONDITION_KEYS:
             names = getattr(condition, key) or ()
             yield from self._each(key, [name.upper() for name in names] if key == "quant" else names, *path, key)
+        for key, what in (("build_number", "number"), ("commit", "commit")):
+            if getattr(condition, key) is not None:
+                yield from self._sources(condition, what, *path, key)
+
+    def _sources(self, condition: Condition, what: str, *path: str | int) -> Iterator[Problem]:
+        """What is not known of a build can't be a condition: it is said, and not guessed."""
+        builds = [
+            build
+            for name, build in self._builds_by_name.items()
+            if (condition.build is None or name in condition.build)
+            and (condition.fork is None or build.fork in condition.fork)
+        ]
+        for build in builds:
+            if not getattr(known_source(build), what) and (build.name, what) not in self._unsaid:
+                self._unsaid.add((build.name, what))
+                message = f"the {what} of build '{build.name}' is not known, so nobody can tell whether this holds"
+                hint = f"say it: [builds.{build.name}.source] {what} = ...; or name other builds in 'build'"
+                yield Problem(f"E-unknown-build-{what}", self._at(*path), message, hint)
+
+    def _axes(self) -> Iterator[Problem]:
+        """Axes that have a name of their own, and whose flags nothing else sets."""
+        taken = self._known["flag"] | set(NAMED_FACTORS)
+        setters: dict[str, str] = dict.fromkeys(self._matrix.flags, "flags")
+        for index, entry in enumerate(self._matrix.when):
+            setters.update(dict.fromkeys(entry.flags, f"when[{index}]"))
+        for index, include in enumerate(self._matrix.include):
+            setters.update(dict.fromkeys(include.flags, f"include[{index}]"))
+        for axis, listed in self._matrix.axes.items():
+            if axis in taken:
+                message = f"'{axis}' is a flag's name already" if axis not in NAMED_FACTORS else f"'{axis}' is taken"
+                yield Problem("E-duplicate-name", self._at("axes", axis), message, "call the axis something else")
+            for index, bundle in enumerate(listed):
+                yield from self._flags(bundle.flags, "axes", axis, index, "flags")
+                for name in bundle.flags:
+                    other = setters.setdefault(name, f"axes.{axis}")
+                    if other != f"axes.{axis}":
+                        message = f"both this axis and {other} set '{name}'"
+                        hint = "let one of them set it"
+                        yield Problem("E-contradictory-flags", self._at("axes", axis, index), message, hint)
+
+    def _places_itself(self, entry: WhenEntry, *path: str | int) -> Iterator[Problem]:
+        """Flags that decide where an arm computes can't be added by where it computes."""
+        deciding = [name for name in entry.flags if name in DECIDING] if entry.placement else []
+        if deciding:
+            message = f"'{deciding[0]}' decides the placement, so it can't depend on it"
+            yield Problem("E-contradictory-flags", self._at(*path, "flags", deciding[0]), message)
+
+    def _flags_or_axes(
+        self, flags: Mapping[str, FlagValue | tuple[FlagValue, ...]], *path: str | int
+    ) -> Iterator[Problem]:
+        """Flags, or named axes with the names of their values."""
+        axes = self._matrix.axes
+        yield from self._flags([name for name in flags if name not in axes], *path)
+        for name in axes.keys() & flags.keys():
+            found = flags[name]
+            yield from self._axis_values(name, found if isinstance(found, tuple) else (found,), *path, name)
+
+    def _axis_values(self, axis: str, values: Iterable[FlagValue], *path: str | int) -> Iterator[Problem]:
+        known = {bundle.name for bundle in self._matrix.axes[axis]}
+        for value in values:
+            if value not in known:
+                message = f"axis '{axis}' has no value {value!r}"
+                yield Problem("E-bad-flag-value", self._at(*path), message, did_you_mean(str(value), known))
 
     def _flags(self, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
         for name in names:
             if name not in self._known["flag"]:
                 message = f"unknown flag '{name}'"
-                yield Problem("E-unknown-flag", self._at(*path, name), message, _flag_hint(name))
+                hint = "it is one of [axes]: no flag of its own" if name in self._matrix.axes else _flag_hint(name)
+                yield Problem("E-unknown-flag", self._at(*path, name), message, hint)
 
     def _each(self, what: str, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
         for name in names:
@@ -265,6 +343,7 @@ class _References:
         matrix = self._matrix
         lists: dict[str, list[tuple[str | int, str]]] = {
             "builds": [(name, name) for name in matrix.builds],
+            "axes": [(name, name) for name in matrix.axes],
             "models": [(name, name) for name in matrix.models],
             "node_classes": [(name, name) for name in matrix.node_classes],
             "contrasts": [(index, entry.name) for index, entry in enumerate(matrix.contrasts)],

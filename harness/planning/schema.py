@@ -23,6 +23,7 @@ from pydantic import (
 
 from harness.builds.entry import BuildEntry
 from harness.domain import policy
+from harness.domain.canonical import id_part
 from harness.domain.case import Expectation
 from harness.domain.flags import FlagValue
 from harness.domain.job import Design
@@ -30,6 +31,7 @@ from harness.domain.node import NodeClass
 from harness.domain.paths import usable_path
 from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
+from harness.planning.number_range import NumberRange, read_range
 from harness.planning.source import Source
 
 _MAX_NAME = 100
@@ -178,10 +180,19 @@ def _prompt(found: str) -> str:
     return found
 
 
+def _bundles(found: Sequence[BundleEntry]) -> Sequence[BundleEntry]:
+    """The values of one axis, told apart by their names."""
+    names = [id_part(bundle.name) for bundle in found]
+    if repeated := next((name for index, name in enumerate(names) if name in names[:index]), ""):
+        raise ValueError(f"value '{repeated}' is listed twice (in ids, upper and lower case, '_' and '-' are the same)")
+    return found
+
+
 _RawValue: TypeAlias = bool | int | float | str
 Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
 Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
 Names = Annotated[tuple[str, ...], PlainValidator(_names, json_schema_input_type=str | list[str])]
+Numbers = Annotated[NumberRange, PlainValidator(read_range, json_schema_input_type=str)]
 Digests = Annotated[tuple[str, ...], PlainValidator(_digests, json_schema_input_type=str | list[str])]
 _RawSettings: TypeAlias = dict[str, _RawValue | dict[str, str]]
 Settings = Annotated[Configuration, PlainValidator(_configuration, json_schema_input_type=_RawSettings)]
@@ -284,11 +295,21 @@ class NodeClassEntry(Entry):
         )
 
 
+class BundleEntry(Entry):
+    """One value of an ``[axes]``: several flags under one name."""
+
+    name: Name
+    flags: dict[str, Value]
+
+
 class Condition(Entry):
-    """Which builds, models and classes something is about. A key that is left out matches everything."""
+    """Which builds, models, classes and placements something is about. A key that is left out matches everything."""
 
     fork: Names | None = None
     build: Names | None = None
+    build_number: Numbers | None = None
+    commit: Names | None = None
+    placement: Names | None = None
     model: Names | None = None
     quant: Names | None = None
     node_class: Names | None = None
@@ -492,6 +513,7 @@ class Matrix(Entry):
     models: Annotated[dict[Name, ModelEntry], Field(min_length=1)]
     node_classes: dict[Name, NodeClassEntry] = {}
     flags: dict[str, Axis] = {}
+    axes: dict[Name, Annotated[list[BundleEntry], Field(min_length=1), AfterValidator(_bundles)]] = {}
     environment: Variables = {}
     configurations: dict[Name, Settings] = {}
     when: list[WhenEntry] = []

@@ -157,6 +157,7 @@ FOUND = Recognised(
     programs={},
     fork=Fork.LLAMA_CPP,
     commit="e14e842e8",
+    number="6982",
     compiler="cc (Ubuntu 11.4.0) 11.4.0",
     backends=("CPU", "CUDA"),
     blas="none",
@@ -186,6 +187,7 @@ def test_a_build_that_is_what_is_said_is_not_refused() -> None:
     ("change", "said"),
     [
         ({"commit": "e14e842f"}, "commit e14e842f was said, it is of e14e842e8"),
+        ({"number": 1}, "build number 1 was said, it has 6982"),
         ({"backends": ("CPU",)}, "backends CPU were said, it has CPU, CUDA"),
         ({"blas": "OpenBLAS"}, "BLAS OpenBLAS was said, it has none"),
         ({"compiler": "clang"}, "compiler clang was said, it was compiled with cc (Ubuntu 11.4.0) 11.4.0"),

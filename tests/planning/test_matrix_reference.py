@@ -30,6 +30,7 @@ TABLES: list[type[BaseModel]] = [
     entry.PatchEntry,
     schema.ModelEntry,
     schema.NodeClassEntry,
+    schema.BundleEntry,
     schema.WhenEntry,
     schema.IncludeEntry,
     schema.ExcludeEntry,
