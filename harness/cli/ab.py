@@ -12,6 +12,7 @@ from rich.console import Console
 
 from harness.cli.ab_report import as_json, markdown, print_result
 from harness.cli.ab_view import view_for
+from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
 from harness.domain.errors import BadInput
 from harness.running.ab import AbRequest, plan_ab
@@ -34,15 +35,13 @@ _EXAMPLES = """\b
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=5.0,
     show_default=True,
     help="Budget of measuring.",
 )
-@click.option(
-    "--margin", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Change that is still equivalent."
-)
-@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Error rate of a workload.")
+@click.option("--margin", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Change that is still equivalent.")
+@click.option("--alpha", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Error rate of a workload.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Compute threads [one less than there are cores].")
 @click.option("--fork", type=click.Choice([str(fork) for fork in Fork]), help="Of builds whose --help does not tell.")
 @click.option("--check-outputs/--no-check-outputs", default=None, help="Compare outputs first [where engines can].")

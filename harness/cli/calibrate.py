@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from harness.cli.calibration_page import as_json, markdown, print_table
+from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
 from harness.execution.events import JobEvent, Progress
@@ -31,7 +32,7 @@ _PIPE_WIDTH = 200
 @click.option("--build", default="", help="With this build: mainline, ik, a wheel's name, or a path.")
 @click.option("--fork", type=click.Choice(list(Fork)), help="Of a build whose --help tells none.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cells of cases whose id matches.")
-@click.option("--minutes", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Time to measure.")
+@click.option("--minutes", type=FiniteRange(min=0.1), default=10.0, show_default=True, help="Time to measure.")
 @click.option("--fresh", is_flag=True, help="Forget what earlier calibrations found for these cells.")
 @click.option("--store", type=click.Path(path_type=Path), help="File of known spreads [MOE_SPREADS, or in your state].")
 @click.option("--reports", type=click.Path(path_type=Path), default="moe-calibration", show_default=True)

@@ -170,12 +170,14 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 def _content(file: Path) -> bytes | ImportProblem:
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            lost = f"larger than {_LARGEST_BYTES // 2**20} MiB: no output of a benchmark"
-            return ImportProblem("E-too-large", f"{file}", lost, row_lost=False)
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST_BYTES + 1)  # pipes and devices do not tell their size
     except OSError as error:
         return ImportProblem("E-no-input", f"{file}", f"cannot be read: {error.strerror}", row_lost=False)
+    if len(content) > _LARGEST_BYTES:
+        lost = f"larger than {_LARGEST_BYTES // 2**20} MiB: no output of a benchmark"
+        return ImportProblem("E-too-large", f"{file}", lost, row_lost=False)
+    return content
 
 
 def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequence[ImportProblem]) -> Input:
@@ -193,11 +195,26 @@ def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequenc
         read = _read(name, content)
         rows += read.rows
         told += read.problems
+    rows, copies = _without_copies(rows)
+    told += copies
     if not rows:
         found = "; ".join(dict.fromkeys(f"{problem}" for problem in told)) or "there is no file in it"
         hint = "give what llama-bench printed as JSON, JSONL, CSV, SQL or Markdown, or a journal"
         raise BadInput("E-nothing-readable", f"no row can be used: {found}", hint=hint, where=path)
     return Input(Side(tuple(rows), tuple(told)), tuple(digests), len(contents))
+
+
+def _without_copies(rows: Iterable[ImportedRow]) -> tuple[list[ImportedRow], list[ImportProblem]]:
+    """The rows without those that say all that another says, its time too: one process, listed twice."""
+    kept: dict[object, ImportedRow] = {}
+    copies = []
+    for row in rows:
+        said = replace(row, source="", place="") if row.time and not row.case else id(row)
+        earlier = kept.setdefault(said, row)
+        if earlier is not row:
+            lost = f"{row.workload}: all that {earlier.where} says, its time too: a copy is no further process"
+            copies.append(ImportProblem("E-same-row", row.where, lost, row.workload, row_lost=False))
+    return list(kept.values()), copies
 
 
 def _read(name: str, content: bytes) -> Imported:

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev, variance
 
-from scipy.special import stdtr
-
+from harness.judging.centres import SMALLEST_SD
 from harness.judging.comparing_processes import Process, Reduction
 from harness.judging.effects import Component, Effect, bounded_exp, p_text
+from harness.judging.special import stdtr
 
 MIN_STARTS = 3
 """Fewest processes of a side whose own scatter is judged by."""
@@ -79,7 +79,7 @@ class Evidence:
         """
         ours, theirs = self.ours[skip:], self.theirs[skip:]
         if self.paired:
-            return Effect.of_pairs(b.log_tps - a.log_tps for a, b in zip(ours, theirs, strict=True))
+            return Effect.of_pairs([b.log_tps - a.log_tps for a, b in zip(ours, theirs, strict=True)], SMALLEST_SD)
         return Effect(_mean(theirs) - _mean(ours), (*self._variance(ours), *self._variance(theirs)))
 
     def within(self) -> Effect | None:
@@ -107,7 +107,7 @@ class Evidence:
         count = len(processes)
         seen = variance(process.log_tps for process in processes) if count > 1 else 0.0
         if count >= MIN_STARTS:
-            return (Component(seen / count, count - 1),)
+            return (Component(max(seen, SMALLEST_SD**2) / count, count - 1),)
         unknown = self.spread.scaled(_UNKNOWN_SHARE)
         within = [(process.within or unknown).scaled(1 / count**2) for process in processes]
         return (Component(max(seen, self.spread.variance) / count, self.spread.df), *within)

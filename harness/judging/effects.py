@@ -14,12 +14,11 @@ So nothing is ever taken as more certain than by its estimated components alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtr, stdtrit
-
 from harness.judging.intervals import LogMean
+from harness.judging.special import stdtr, stdtrit
 
 _SMALLEST_P = 1e-6
 _MAX_EXPONENT = 700.0
@@ -58,14 +57,18 @@ class Effect:
     components: tuple[Component, ...]
 
     @classmethod
-    def of_pairs(cls, log_ratios: Iterable[float]) -> Effect:
+    def of_pairs(cls, log_ratios: Sequence[float], least_sd: float = 0.0) -> Effect:
         """The mean of pairs' log ratios, with the variance that they show.
+
+        Args:
+            log_ratios: One for each pair.
+            least_sd: A smaller scatter of the pairs is taken as this.
 
         Raises:
             ValueError: If there are fewer than two, or one is not finite.
         """
-        mean = LogMean.of(list(log_ratios))
-        return cls(mean.mean, (Component(mean.standard_error**2, mean.n - 1),))
+        mean = LogMean.of(log_ratios)
+        return cls(mean.mean, (Component(max(mean.standard_error**2, least_sd**2 / mean.n), mean.n - 1),))
 
     @property
     def ratio(self) -> float:

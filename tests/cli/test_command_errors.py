@@ -45,3 +45,12 @@ def test_wrong_usage_is_exit_2(capsys: pytest.CaptureFixture[str], arguments: li
 def test_a_missing_journal_is_bad_input(tmp_path: Path) -> None:
     """And no finding."""
     assert run(["report", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e400", "-nan"])
+@pytest.mark.parametrize("option", ["ab --minutes", "ab --margin", "ab --alpha", "calibrate --minutes"])
+def test_what_is_no_finite_number_is_wrong_usage(capsys: pytest.CaptureFixture[str], option: str, number: str) -> None:
+    """NaN lies in every range, for no comparison with it is true."""
+    command, name = option.split()
+    assert run([command, f"{name}={number}", "old", "new"]) == 2
+    assert name in capsys.readouterr().err

@@ -126,6 +126,26 @@ def test_a_copy_of_a_file_is_no_process(tmp_path: Path) -> None:
     assert "6 pairs" in result.output
 
 
+def test_a_row_listed_twice_is_one_process(tmp_path: Path) -> None:
+    """Else one run pasted four times would be four processes that do not scatter: anything is certain then."""
+    for name, repeats in (("once", 1), ("again", 4)):
+        for fork in (IK, MAINLINE):
+            rows = json.loads((RECORDINGS / f"{fork}.full_1.json").read_text())
+            (tmp_path / f"{name}.{fork}.json").write_text(json.dumps(rows * repeats))
+    once, again = (run(*(tmp_path / f"{name}.{fork}.json" for fork in (IK, MAINLINE))) for name in ("once", "again"))
+    figures = [[line for line in each.stdout.splitlines() if "[" in line] for each in (once, again)]
+    assert figures[0]
+    assert figures[0] == figures[1]
+    assert "E-same-row" in again.stderr
+
+
+def test_an_endless_file_is_refused() -> None:
+    """A device says that it is empty."""
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero")
+    assert refused("/dev/zero", RECORDINGS / f"{IK}.full_1.json").slug == "E-too-large"
+
+
 def test_what_lies_about_in_a_folder_is_named(tmp_path: Path) -> None:
     baseline, candidate = folders(tmp_path)
     (candidate / "notes.txt").write_text("nothing")

@@ -165,6 +165,14 @@ def test_identical_samples_are_no_certainty() -> None:
     assert only([row(100, 100, 100)], [row(103, 103, 103)]).verdict is Throughput.INCONCLUSIVE
 
 
+@pytest.mark.parametrize("times", [[""] * 3, [f"2026-11-30T10:0{minute}:00Z" for minute in range(3)]])
+def test_identical_processes_are_no_certainty(times: list[str]) -> None:
+    """Coarse figures are equal by chance: no machine repeats itself better than to a thousandth."""
+    ratio = only([row(100, at=at) for at in times], [row(100.1, at=at) for at in times], Settings(margin=1e-4)).ratio
+    assert ratio is not None
+    assert ratio.low < 1 < ratio.high
+
+
 def test_three_processes_are_judged_by_their_own_scatter() -> None:
     ours, theirs = [row(100), row(100.5), row(99.5)], [row(90), row(90.4), row(89.6)]
     found = only(ours, theirs)
