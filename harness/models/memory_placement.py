@@ -234,6 +234,14 @@ def _spread(with_experts: Sequence[int], layers: Sequence[int], asked: Asked) ->
     count = min(asked.cpu_moe, len(with_experts))
     if asked.split_mode != "layer" or count == len(with_experts) or len(asked.gpus) < 2:  # noqa: PLR2004
         return list(with_experts)[-count:]
-    held = {device: [layer for layer in with_experts if layers[layer] == device] for device in set(layers)}
-    quota = {device: round(len(mine) * count / len(with_experts)) for device, mine in held.items()}
-    return [layer for device, mine in held.items() for layer in mine[len(mine) - min(quota[device], len(mine)) :]]
+    # Layers in RAM count as the last GPU's.
+    of = [device if device != CPU else len(asked.gpus) - 1 for device in layers]
+    held = {device: [layer for layer in with_experts if of[layer] == device] for device in sorted(set(of))}
+    wanted = {device: len(mine) * count / len(with_experts) for device, mine in held.items()}
+    quota = {device: round(want) for device, want in wanted.items()}
+    while sum(quota.values()) > count:
+        quota[max((each for each in quota if quota[each]), key=lambda each: quota[each] - wanted[each])] -= 1
+    while sum(quota.values()) < count:
+        free = [each for each in quota if quota[each] < len(held[each])]
+        quota[min(free, key=lambda each: quota[each] - wanted[each])] += 1
+    return [layer for device, mine in held.items() for layer in mine[len(mine) - quota[device] :]]

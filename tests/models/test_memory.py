@@ -86,10 +86,18 @@ def test_no_weight_is_lost_and_none_is_counted_twice(
 def test_one_more_layer_on_the_gpus_never_needs_less_of_them(
     fork: Fork, gpus: tuple[int, ...], flags: dict[str, FlagValue]
 ) -> None:
-    """All GPUs together."""
+    """All GPUs together; of several, weights and cache: one more or less of them may have work.
+
+    With each layer, ik_llama.cpp chooses anew whose experts stay in RAM where GPUs share.
+    """
+    if fork is Fork.IK_LLAMA_CPP and len(gpus) > 1:
+        flags = {name: value for name, value in flags.items() if name != "ncmoe"}
     less = estimate(thirty(), fork, flags, 512, gpus)
     more = estimate(thirty(), fork, {**flags, "ngl": int(flags["ngl"]) + 1}, 512, gpus)
-    assert sum(gpu.total for gpu in more.gpus) >= sum(gpu.total for gpu in less.gpus)
+    sums = [
+        sum(gpu.total if len(gpus) == 1 else gpu.weights + gpu.cache for gpu in found.gpus) for found in (less, more)
+    ]
+    assert sums[0] <= sums[1]
 
 
 @given(forks, st.integers(1, 400), st.sampled_from(["f16", "q8_0", "q4_0"]))
@@ -137,6 +145,17 @@ def test_the_forks_count_cpu_moe_layers_from_different_ends() -> None:
 
     assert kept(Fork.LLAMA_CPP) == {0, 1}
     assert kept(Fork.IK_LLAMA_CPP) == {46, 47}
+
+
+def test_over_several_gpus_ik_spreads_the_layers_whose_experts_stay() -> None:
+    """So many as was said, of each GPU the last of its layers."""
+    asked = Asked.of(Fork.IK_LLAMA_CPP, {"ngl": 99, "ncmoe": 7, "ts": "1/1"}, (40 * GIB, 40 * GIB))
+    placed = place(thirty(), asked)
+    pairs = zip(thirty().weights, placed.tensors, strict=True)
+    kept = {weight.layer for weight, device in pairs if weight.is_expert and device == CPU}
+    assert len(kept) == 7
+    assert {placed.layers[layer] for layer in kept} == {0, 1}
+    assert {47, placed.layers.index(1) - 1} <= kept
 
 
 def test_the_first_override_that_matches_wins() -> None:
