@@ -6,10 +6,12 @@ item needs it.
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,6 @@ from harness.running.live import LiveLine
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions
 from harness.running.session import MatrixSession, in_ci
-from harness.running.xdist_scheduler import JobScheduling
 
 _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _VENV = Path(sys.prefix) if sys.prefix != sys.base_prefix and _MODULE.is_relative_to(sys.prefix) else None
@@ -85,6 +86,18 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     line = forecast_plan(matrix.plan, matrix.known).headline()
     return f"matrix {matrix.plan.matrix_name}: {line}" if line else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: the items of a large matrix all stay, and the search takes longer than they do."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if searching:
+            gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -320,4 +333,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     matrix = config.stash.get(_SESSION, None)
     if matrix is None or config.option.dist != "loadgroup":
         return None
-    return JobScheduling(config, log, matrix.job_groups())
+    scheduler = import_module("harness.running.xdist_scheduler")  # only where xdist is at work
+    return scheduler.JobScheduling(config, log, matrix.job_groups())

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 _NOT_ID = re.compile(r"[^a-z0-9._=+-]+")
@@ -31,6 +32,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:_HASH_CHARS]
 
 
+@lru_cache(maxsize=1 << 14)
 def id_part(text: str) -> str:
     """Fold a text into the alphabet of case ids, ``[a-z0-9._=+-]``; other runs become one dash."""
     return _NOT_ID.sub("-", text.lower()).strip("-") or "-"

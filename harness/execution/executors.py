@@ -12,7 +12,6 @@ from harness.domain.errors import BadInput
 from harness.domain.stopping import StoppingRule
 from harness.domain.suggest import did_you_mean
 from harness.execution.executor import Executor
-from harness.execution.local import LocalExecutor
 
 NAMES = ("ray", "local")
 
@@ -34,7 +33,7 @@ def executor_factory(name: str, rule: StoppingRule, ray_address: str = "") -> Ma
         raise BadInput("E-unknown-executor", f"there is no executor '{name}'", hint=did_you_mean(name, NAMES))
     if name == "local" and ray_address:
         raise BadInput("E-address-unused", "--ray-address means nothing to the local executor")
-    return partial(LocalExecutor, rule) if name == "local" else partial(_ray_executor, rule, ray_address)
+    return partial(_local_executor, rule) if name == "local" else partial(_ray_executor, rule, ray_address)
 
 
 _EMBEDDED = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -42,6 +41,13 @@ _EMBEDDED = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 _JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "2", "RAY_py_gcs_connect_timeout_s": "5"}
 """An address that is not a cluster's is known after seconds; by Ray's defaults it would take over five minutes."""
+
+
+def _local_executor(rule: StoppingRule) -> Executor:
+    # What measures and prepares models brings numpy along: a plan and a collection need neither.
+    module = importlib.import_module("harness.execution.local")
+    executor: Executor = module.LocalExecutor(rule)
+    return executor
 
 
 def _ray_executor(rule: StoppingRule, ray_address: str) -> Executor:

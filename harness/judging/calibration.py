@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from scipy.special import betainc, betaincinv, chdtri, fdtrc
-
 from harness.domain.spread import Spread
 from harness.domain.words import Throughput
 from harness.judging.budget import EFFECTS, NEARLY_SURE, chance, smallest_effect
 from harness.judging.intervals import LogMean
 from harness.judging.sequential import Limits, decide
+from harness.judging.special import betainc, betaincinv, chdtri, fdtrc
 
 ALPHAS = (0.05, 0.01)
 FEWEST_QUADS = 3

@@ -57,6 +57,7 @@ class Needs:
 
     def __init__(self, cases: Iterable[PlannedCase]) -> None:
         self._everything: dict[Arm, Loads] = {}
+        self._known: dict[tuple[int, Loads, tuple[int, ...]], Memory | None] = {}
         listed = tuple(cases)
         peaks = {planned.case.arms[0] for planned in listed if planned.case.workload is None}
         for planned in listed if peaks else ():
@@ -72,8 +73,15 @@ class Needs:
             case: The case; its arms' flags are complete.
             gpus: Bytes of the GPUs that each arm can use.
         """
-        found = ((arm, bytes_needed(arm, self._loads(case, arm), gpus[arm])) for arm in case.arms)
+        found = ((arm, self._of_arm(arm, self._loads(case, arm), gpus[arm])) for arm in case.arms)
         return tuple(ArmMemory(arm, memory) for arm, memory in found if memory is not None)
+
+    def _of_arm(self, arm: Arm, loads: Loads, gpus: tuple[int, ...]) -> Memory | None:
+        """Worked out once: arms are shared between cases, and told apart by identity, which is quick."""
+        key = (id(arm), loads, gpus)
+        if key not in self._known:
+            self._known[key] = bytes_needed(arm, loads, gpus)
+        return self._known[key]
 
     def most(self, case: Case) -> Memory | None:
         """What the arm needs that needs most, on GPUs as the node class asks for them; ``None``: not known of all."""

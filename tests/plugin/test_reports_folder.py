@@ -10,7 +10,7 @@ from filelock import FileLock
 from mini_matrix import CASES
 
 from harness.domain.errors import Infrastructure
-from harness.reporting import projections
+from harness.reporting import junit
 from harness.reporting.journal import JournalWriter
 from harness.reporting.replay import read_journal
 from harness.running.matrix_run import MatrixRun
@@ -89,7 +89,7 @@ def test_reports_that_cannot_be_written_in_the_end_do_not_hide_the_verdicts(
     def full(*_: object) -> None:
         raise Infrastructure("E-report-write", "No space left on device")
 
-    monkeypatch.setattr(projections, "write_junit", full)
+    monkeypatch.setattr(junit, "write_junit", full)
     result = project.runpytest(*LOCAL, "--moe-select=fa=0/tg4")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     result.stdout.fnmatch_lines(["ERROR: E-report-write: No space left on device", "1 case: 1 pass"])
