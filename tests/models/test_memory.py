@@ -20,11 +20,13 @@ from harness.domain.model import Model
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prompt, PromptProfile, Workload
 from harness.models.cache import ensure_model
 from harness.models.card import load_card, parse_card
+from harness.models.gguf_format import MetaValue, TensorSpec
+from harness.models.gguf_types import TYPES_BY_NAME
 from harness.models.memory import Memory, bytes_needed, context_cells, estimate
 from harness.models.memory_compute import Batch, compute_bytes
 from harness.models.memory_model import card_shape, file_shape, model_shape
 from harness.models.memory_placement import CPU, Asked, place
-from harness.models.memory_shape import ModelShape
+from harness.models.memory_shape import ModelShape, shape_of
 
 GIB = 1024**3
 MIB = 1024**2
@@ -189,6 +191,43 @@ def test_without_mmap_nothing_of_the_weights_can_be_dropped() -> None:
     assert needed(mmap=1).peak_rss > needed(mmap=1, repack=0).peak_rss + 10 * GIB
 
 
+def test_a_gpu_gets_copies_of_the_experts_of_one_layer() -> None:
+    """Of the largest one, where they lie in RAM and the layer is its own."""
+    layers: dict[int, int] = {}
+    for weight in thirty().weights:
+        if weight.is_expert:
+            layers[weight.layer] = layers.get(weight.layer, 0) + weight.nbytes
+    without, with_all = (needed(gpus=(40 * GIB,), ngl=99, ncmoe=count).gpus[0].compute for count in (0, 48))
+    assert with_all - without == max(layers.values())
+
+
+def test_embeddings_that_serve_as_output_lie_on_the_gpu_once_more() -> None:
+    """In RAM they are looked up."""
+    kept = [weight for weight in thirty().weights if weight.spec.name != "output.weight"]
+    specs, sizes = [weight.spec for weight in kept], [weight.nbytes for weight in kept]
+    tied = shape_of("tied", thirty().metadata, specs, sizes, sum(sizes))
+    embeddings = next(weight.nbytes for weight in kept if weight.spec.name == "token_embd.weight")
+    found = estimate(tied, Fork.LLAMA_CPP, {"ngl": 99}, 512, (40 * GIB,))
+    assert found.ram.weights == embeddings
+    assert found.gpus[0].weights == sum(sizes)
+
+
+def test_without_flash_attention_llama_cpp_converts_the_scores_on_the_cpu() -> None:
+    """The work buffer and half the scores again; measured with a wheel (docs/explanation/memory.md)."""
+    batch = Batch(Fork.LLAMA_CPP, 4096, 512, 1, flash=False)
+    scores = 4096 * 512 * 4 * thirty().heads
+    assert needed(fa=0).ram.compute == compute_bytes(thirty(), batch) + scores // 2
+
+
+def test_over_several_gpus_llama_cpp_counts_layers_and_ik_their_bytes() -> None:
+    """With one layer as large as the three others."""
+    specs = [TensorSpec(f"blk.{layer}.ffn_up.weight", (256, 256), TYPES_BY_NAME["F16"]) for layer in range(4)]
+    metadata = {"general.architecture": MetaValue("string", "a"), "a.block_count": MetaValue("u32", 4)}
+    shape = shape_of("uneven", metadata, specs, [300, 100, 100, 100], 600)
+    homes = {fork: place(shape, Asked.of(fork, {"ngl": 4, "ts": "1/1"}, (GIB, GIB))).layers for fork in FORKS}
+    assert homes == {Fork.LLAMA_CPP: (CPU, 0, 0, 1), Fork.IK_LLAMA_CPP: (0, 1, 1, 1)}
+
+
 def test_the_cache_stays_in_ram_where_it_is_told_to() -> None:
     """Then GPUs have none of it."""
     found = needed(gpus=(40 * GIB,), ngl=99, nkvo=1)
@@ -260,6 +299,27 @@ def test_flags_that_say_nothing_of_memory_do_not_matter() -> None:
 
     assert of({"t": 4}, Workload(512, 0)) == of({"t": 8}, Workload(512, 0), Workload(0, 128))
     assert of({}, Workload(512, 0)) != of({}, Workload(512, 0, 8192))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        *({"ngl": 10}, {"ot": "exps=CPU"}, {"ncmoe": 5}, {"sm": "row"}, {"sm": "none", "mg": 1}, {"ts": "1/9"}),
+        *({"mmap": 0}, {"ngl": 0, "no_host": 1}, {"nkvo": 1}, {"ctk": "q8_0"}, {"ctv": "q8_0"}, {"b": 64}),
+        *({"ub": 64}, {"fa": 0}),
+    ],
+)
+def test_a_flag_that_decides_changes_what_is_told(flags: dict[str, FlagValue]) -> None:
+    """What is kept from one arm to the next is kept for all that matters."""
+    model, gpus = Model("q", card="qwen3-30b-a3b", quant="Q4_K_M"), (40 * GIB, 20 * GIB)
+    base: dict[str, FlagValue] = {"ngl": 99, "ub": 512, "b": 2048}
+
+    def told(said: dict[str, FlagValue]) -> Memory | None:
+        arm = Arm(Build("b", Fork.LLAMA_CPP, path="b"), model, Flags.of(said))
+        return bytes_needed(arm, [Workload(2048, 0)], gpus)
+
+    assert told({**base, **flags}) == estimate(thirty(), Fork.LLAMA_CPP, {**base, **flags}, 2048, gpus)
+    assert told({**base, **flags}) != told(base)
 
 
 def test_the_context_has_room_for_the_largest_workload() -> None:

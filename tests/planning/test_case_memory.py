@@ -42,6 +42,7 @@ def test_what_no_gpu_holds_is_not_applicable_with_what_it_needs_and_what_there_i
     assert whole.reason.startswith("E-model-does-not-fit: ik needs 17.3 GiB of the GPU (weights 17.1, compute 0.1), ")
     assert "Test GPU has 16.0 GiB, 1 of it kept free: experts in RAM" in whole.reason
     assert found({"ngl": 99, "ot": "exps=CPU"}, small, gpus=1).status is None
+    assert found({"ngl": 99}, node(gpus=1, vram_gib=18), gpus=1).status is Status.NOT_APPLICABLE
     assert found({"ngl": 99}, small, node(gpus=1, vram_gib=24), gpus=1).status is None
     assert found({"ngl": 99}, node(gpus=2, vram_gib=16), gpus=2).status is None
 
@@ -88,10 +89,10 @@ def test_a_pattern_that_matches_nothing_is_a_note_whatever_is_known_of_nodes() -
 
 def test_a_deep_context_is_told_apart_from_a_shallow_one() -> None:
     """Each case by its own workload; a limit of peak memory by all of them."""
-    shallow, deep, peak = cases(
+    deep, shallow, peak = cases(
         {"ngl": 99},
         gpus=1,
-        workloads=[{"pp": 64}, {"tg": 8, "depth": 100_000}],
+        workloads=[{"tg": 8, "depth": 100_000}, {"pp": 64}],
         checks=[{"kind": "memory", "max_rss_mib": 1e6}],
     )
     needs = Needs((shallow, deep, peak))
