@@ -95,7 +95,7 @@ def test_a_deep_context_is_told_apart_from_a_shallow_one() -> None:
         workloads=[{"tg": 8, "depth": 100_000}, {"pp": 64}],
         checks=[{"kind": "memory", "max_rss_mib": 1e6}],
     )
-    needs = Needs((shallow, deep, peak))
+    needs = Needs((deep, shallow, peak))
     sizes = [most.gpus[0].cache if (most := needs.most(each.case)) else 0 for each in (shallow, deep, peak)]
     assert sizes[0] * 300 < sizes[1] == sizes[2]
     kept = check_memory((shallow, deep, peak), [node(gpus=1, vram_gib=24)])
