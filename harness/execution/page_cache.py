@@ -16,8 +16,8 @@ from pathlib import Path
 
 from harness.execution.cgroups import cgroup_memory_bytes
 from harness.execution.machine import read
+from harness.models.splits import parts_of
 
-_SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)")
 _WINDOW_BYTES = 1 << 30
 _READ_BYTES = 16 << 20
 _FAILED = ctypes.c_void_p(-1).value
@@ -30,12 +30,9 @@ _RESERVE_SHARE = 0.05
 
 
 def files_of(model: Path) -> tuple[Path, ...]:
-    """All files of a model: the one, or the shards of a split one."""
-    match = _SHARD.search(model.name)
-    if match is None:
-        return (model,)
-    names = [_SHARD.sub(f"-{number:05d}-of-{match[2]}", model.name) for number in range(1, int(match[2]) + 1)]
-    return tuple(path for path in map(model.with_name, names) if path.is_file())
+    """All files of a model: the one, or those parts of a split one that are there."""
+    parts = parts_of(model)
+    return parts if len(parts) == 1 else tuple(part for part in parts if part.is_file())
 
 
 def resident_share(files: Sequence[Path]) -> float | None:
