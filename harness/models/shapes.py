@@ -12,53 +12,23 @@ from pydantic import Field, model_validator
 
 from harness.models.gguf_format import MAX_DIMENSIONS, SCALAR_CODES, MetaValue, Scalar, TensorSpec
 from harness.models.gguf_types import TYPES_BY_NAME
-from harness.models.layout import Layout, Positive, Strict, half, single
+from harness.models.layout import Layout, Positive, Strict, single
+from harness.models.moe_shape import MoeShape
 from harness.models.qwen35moe import Qwen35MoeShape
 
 
-class Qwen3MoeShape(Strict):
-    """Hyperparameters from which the qwen3moe layout follows: GQA with q/k norms, every layer a mixture of experts.
-
-    Attributes:
-        layers: Transformer layers.
-        width: Model width.
-        heads: Query heads.
-        kv_heads: Key and value heads; divides `heads`.
-        head_width: Width of a head; even, for RoPE.
-        experts: Experts in a layer.
-        experts_used: Experts a token goes through.
-        expert_width: Inner width of an expert.
-        context_length: Tokens of context the file claims.
-        rope_base: Base of the rotary frequencies.
-        norm_epsilon: Epsilon of the RMS norms.
-    """
+class Qwen3MoeShape(MoeShape):
+    """Hyperparameters from which the qwen3moe layout follows: every layer attention and a mixture of experts."""
 
     rule: Literal["qwen3moe"]
-    layers: Positive
-    width: Positive
-    heads: Positive
-    kv_heads: Positive
-    head_width: Positive
-    experts: Positive
-    experts_used: Positive
-    expert_width: Positive
     context_length: Positive = 8192
     rope_base: Annotated[float, Field(gt=0)] = 1e6
-    norm_epsilon: Annotated[float, Field(gt=0)] = 1e-6
 
     @model_validator(mode="after")
-    def _consistent(self) -> Qwen3MoeShape:
-        if self.heads % self.kv_heads:
-            raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
+    def _rotates_whole_heads(self) -> Qwen3MoeShape:
         if self.head_width % 2:
             raise ValueError(f"head_width ({self.head_width}) must be even")
-        if self.experts_used > self.experts:
-            raise ValueError(f"experts_used ({self.experts_used}) exceeds experts ({self.experts})")
         return self
-
-    def layout(self, vocabulary_size: int) -> Layout:
-        """Metadata and F16 tensors (norms and routers in F32, as converters write them)."""
-        return Layout(self._metadata(vocabulary_size), self._tensors(vocabulary_size))
 
     def _metadata(self, vocabulary_size: int) -> dict[str, MetaValue]:
         counts = {
@@ -75,36 +45,15 @@ class Qwen3MoeShape(Strict):
             "attention.key_length": self.head_width,
             "attention.value_length": self.head_width,
         }
-        reals = {"rope.freq_base": self.rope_base, "attention.layer_norm_rms_epsilon": self.norm_epsilon}
-        metadata = {"general.architecture": MetaValue("string", "qwen3moe"), "general.file_type": MetaValue("u32", 1)}
-        metadata |= {f"qwen3moe.{key}": MetaValue("u32", count) for key, count in counts.items()}
-        return metadata | {f"qwen3moe.{key}": MetaValue("f32", real) for key, real in reals.items()}
+        return self._header("qwen3moe", counts)
 
-    def _tensors(self, vocabulary_size: int) -> tuple[TensorSpec, ...]:
-        tensors = [half("token_embd.weight", self.width, vocabulary_size)]
-        for layer in range(self.layers):
-            tensors += self._layer(f"blk.{layer}.")
-        return (
-            *tensors,
-            single("output_norm.weight", self.width),
-            half("output.weight", self.width, vocabulary_size),
-        )
-
-    def _layer(self, prefix: str) -> list[TensorSpec]:
-        queries, keys = self.heads * self.head_width, self.kv_heads * self.head_width
+    def _layer(self, number: int) -> list[TensorSpec]:
+        prefix = f"blk.{number}."
         return [
             single(prefix + "attn_norm.weight", self.width),
-            half(prefix + "attn_q.weight", self.width, queries),
-            half(prefix + "attn_k.weight", self.width, keys),
-            half(prefix + "attn_v.weight", self.width, keys),
-            half(prefix + "attn_output.weight", queries, self.width),
-            single(prefix + "attn_q_norm.weight", self.head_width),
-            single(prefix + "attn_k_norm.weight", self.head_width),
+            *self._attention(prefix, self.heads * self.head_width),
             single(prefix + "ffn_norm.weight", self.width),
-            single(prefix + "ffn_gate_inp.weight", self.width, self.experts),
-            half(prefix + "ffn_gate_exps.weight", self.width, self.expert_width, self.experts),
-            half(prefix + "ffn_up_exps.weight", self.width, self.expert_width, self.experts),
-            half(prefix + "ffn_down_exps.weight", self.expert_width, self.width, self.experts),
+            *self._experts(prefix),
         ]
 
 
