@@ -19,6 +19,7 @@ class EmbeddedError(Exception):
         slug: Stable word such as ``E-flag-unknown``.
         message: What happened, where, what was expected and what to do.
         exit_code: The child's exit status.
+        facts: What else the parent is told.
     """
 
     def __init__(self, slug: str, message: str, *, exit_code: int = EXIT_REFUSED) -> None:
@@ -26,6 +27,7 @@ class EmbeddedError(Exception):
         self.slug = slug
         self.message = message
         self.exit_code = exit_code
+        self.facts: dict[str, int] = {}
 
     def __str__(self) -> str:
         return f"{self.slug}: {self.message}"

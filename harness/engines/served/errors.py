@@ -8,14 +8,15 @@ from harness.engines.embedded.errors import EXIT_DECODE, EXIT_LOAD, EmbeddedErro
 class ServerDied(EmbeddedError):  # noqa: N818 - reads as what it is at the raise
     """``E-server-died``: the server ended by itself.
 
-    Attributes:
+    Args:
+        doing: What it was asked for.
         returncode: As of ``subprocess``: its exit code, or minus the signal.
     """
 
     def __init__(self, doing: str, returncode: int) -> None:
         how = f"exit code {returncode}" if returncode >= 0 else f"signal {-returncode}"
         super().__init__("E-server-died", f"the server ended with {how} {doing}", exit_code=EXIT_LOAD)
-        self.returncode = returncode
+        self.facts["server_exit"] = returncode
 
 
 def never_ready(waited_s: float, last: str) -> EmbeddedError:
