@@ -16,9 +16,9 @@ from harness.domain.build import NO_GPU, Build, BuildSource, Fork, Patch, Platfo
 from harness.domain.node import ISA_WORDS
 from harness.domain.paths import usable_path
 from harness.domain.suggest import did_you_mean
+from harness.models.address import address_fault
 
 ORIGINS = ("wheel", "path", "variants", "recipe", "catalogue")
-_SCHEMES = ("https", "file")
 _MAX_TEXT = 1000
 _MAX_NUMBER = 10**9
 
@@ -30,14 +30,10 @@ def _instruction_set(found: str) -> str:
 
 
 def _url(found: str) -> str:
-    try:
-        parts = urlsplit(found)
-    except ValueError as bad:
-        raise ValueError(f"not a URL: {bad}") from None
-    if parts.scheme not in _SCHEMES or not parts.path.strip("/"):
-        raise ValueError(f"expected https://... or file:///..., found {found!r}")
-    if parts.scheme == "file" and parts.netloc:
-        raise ValueError(f"a file's URL has three slashes, file:///path; found {found!r}")
+    if fault := address_fault(found):
+        raise ValueError(f"{fault}; found {found!r}")
+    if not urlsplit(found).path.strip("/"):
+        raise ValueError(f"the address names no archive: {found!r}")
     return found
 
 

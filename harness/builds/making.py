@@ -19,7 +19,6 @@ from pathlib import Path
 
 from harness.builds.calls import Call, Run
 from harness.builds.cmake_cache import CACHE_FILE, compiled_in
-from harness.builds.fetching import turn
 from harness.builds.provenance import FILE, AppliedPatch, Provenance, provenance_of
 from harness.builds.recipe_file import filled, is_url
 from harness.builds.recognising import missing_libraries
@@ -30,6 +29,7 @@ from harness.domain.errors import BadInput
 from harness.domain.node import NodeFacts
 from harness.engines.bench import BenchEngine
 from harness.models.storage import cache_root, disk_errors, make_folder, read_json, write_json
+from harness.models.turns import turn
 
 LOCK_SECONDS = 6 * 3600.0
 RESOLVED_HOURS = 12.0
@@ -121,7 +121,8 @@ def _made(recipe: Recipe, fork: Fork, bench: Bench) -> Path:
         place = bench.root / "made" / f"{recipe.name}-{key}"
         with disk_errors(place):
             write_json(_with_folder(_memory(recipe, bench)), {"place": place.name, "when": time.time()})
-        with turn(place, bench.report, seconds=LOCK_SECONDS):
+        waiting = f"waiting for another process that makes {place.name}"
+        with turn(place, lambda: bench.report(waiting), LOCK_SECONDS):
             if not (place / FILE).is_file():
                 _Making(recipe, fork, bench, source, place).run()
     finally:

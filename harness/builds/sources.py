@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.builds.calls import Call, Ended, Run
-from harness.builds.fetching import turn
 from harness.builds.recipe_file import is_url
 from harness.domain.build import Patch, Recipe
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.suggest import did_you_mean
+from harness.models.turns import turn
 
 _FETCH_S = 3600.0
+_LOCK_SECONDS = 3600.0
 _GIT_S = 600.0
 _HEAD = "refs/moe/HEAD"
 _REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/remotes/*:refs/remotes/*")
@@ -120,7 +121,8 @@ class _Checkout:
         repository = self._recipe.repository
         name = hashlib.sha256(repository.encode()).hexdigest()[:16]
         mirror = self._cache / f"{name}.git"
-        with turn(mirror, self._report):
+        waiting = f"waiting for another process that fetches {repository}"
+        with turn(mirror, lambda: self._report(waiting), _LOCK_SECONDS):
             if not (mirror / "HEAD").is_file():
                 shutil.rmtree(mirror, ignore_errors=True)
                 self._must("init", "--quiet", "--bare", str(mirror))

@@ -1,4 +1,4 @@
-"""``moe-harness models list``, ``fetch`` and ``remove``: the models in this node's cache."""
+"""``moe-harness models list``, ``fetch`` and ``remove``: the models in this node's cache, and fetched builds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.text import Text
 from harness.domain.errors import BadInput
 from harness.models.address import DIGEST
 from harness.models.fetched import Fetching, ReportFetch, fetch_model
-from harness.models.shelf import Held, held_models, named, quota_bytes, remove
+from harness.models.shelf import Held, held, named, quota_bytes, remove
 from harness.models.storage import cache_root
 from harness.models.usage import want
 from harness.reporting.clean import one_line
@@ -31,9 +31,9 @@ _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]),
 @click.command("list")
 @_FORMAT
 def list_command(form: str) -> None:
-    """List the models in this node's cache, the one that was wanted longest ago first."""
+    """List the models in this node's cache, and fetched builds; what was wanted longest ago comes first."""
     root, quota = cache_root(), quota_bytes()
-    found = held_models(root)
+    found = held(root)
     total = sum(model.size for model in found)
     if form == "json":
         listed = {"folder": str(root), "bytes": total, "quota": quota, "models": [_row(model) for model in found]}
@@ -67,9 +67,9 @@ def fetch_command(url: str, sha256: tuple[str, ...]) -> None:
 @click.command("remove")
 @click.argument("names", nargs=-1, required=True)
 def remove_command(names: tuple[str, ...]) -> None:
-    """Remove models from the cache, by name or how it begins; not those that a job uses."""
+    """Remove models and fetched builds from the cache, by name or how it begins; not those that a job uses."""
     root = cache_root()
-    for model in [named(held_models(root), name) for name in names]:
+    for model in [named(held(root), name) for name in names]:
         if model.in_use or not remove(model):
             hint = "let the job that uses it end"
             raise BadInput("E-model-in-use", "it is in use", hint=hint, where=model.name)

@@ -76,7 +76,7 @@ class Variant:
     Attributes:
         platform: Where it runs.
         path: ``llama-bench`` or the folder that holds it.
-        url: An archive, ``https://`` or ``file://``.
+        url: An archive, ``https://`` or ``file://``; ``http://`` on this machine alone.
         sha256: Digest of the archive.
         wheel: Distribution name of a wheel.
     """

@@ -10,11 +10,10 @@ from pathlib import Path
 from harness.builds.calls import Call, Ended
 from harness.builds.checking import require_as_said
 from harness.builds.choosing import as_variant, choose_variant
-from harness.builds.fetching import fetched, place_of
+from harness.builds.fetching import fetched, in_cache, note_use
 from harness.builds.making import Bench, known_place, made_build
 from harness.builds.provenance import provenance_of
 from harness.builds.recognising import Recognised, recognise
-from harness.builds.unpacking import single_folder
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.node import NodeFacts
@@ -54,6 +53,7 @@ def local_build(build: Build, *, report: Report = lambda _: None, node: NodeFact
         Infrastructure: What they raise.
     """
     if build.is_here:
+        note_use(build.path)
         return build
     facts = node or probe_node()
     if build.recipe is not None:
@@ -77,8 +77,8 @@ def present_build(build: Build, node: NodeFacts | None = None) -> Build | None:
     variant = choose_variant(build, facts)
     if not variant.url:
         return as_variant(build, variant)
-    folder = place_of(variant)
-    return as_variant(build, variant, str(single_folder(folder))) if folder.is_dir() else None
+    folder = in_cache(variant)
+    return as_variant(build, variant, str(folder)) if folder else None
 
 
 def recognised(build: Build, environment: Mapping[str, str] | None = None) -> Recognised:

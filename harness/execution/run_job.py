@@ -25,7 +25,7 @@ from harness.execution.preparing import prepare
 from harness.execution.process import Supervisor
 from harness.execution.schedule import Schedule
 from harness.execution.telemetry.nvml import open_gpus
-from harness.models.usage import models_held
+from harness.models.usage import cache_held
 
 _LOCK_WAIT_S = 3600.0
 _LOCK_SLICE_S = 1.0
@@ -56,7 +56,7 @@ def run_job(
             _take_host(stack, job, should_stop)
             supervisor = stack.enter_context(Supervisor())
             yield Progress(job.id, attempt, "preparing models")
-            stack.enter_context(models_held())
+            stack.enter_context(cache_held())
             arms = prepare(job)
             gpus = stack.enter_context(closing(open_gpus(node.gpus)))
             runner = EngineRunner(job, arms, supervisor, gpus, should_stop)

@@ -21,7 +21,15 @@ def attribution_text(found: Attribution) -> str:
 
 
 def _main(effect: Effect) -> str:
-    return f"{effect.name} {_figure(effect)} ({effect.throughput})"
+    return f"{effect.name} {_figure(effect)} ({effect.throughput}{_doubt(effect)})"
+
+
+def _doubt(effect: Effect) -> str:
+    """The first decision stands, whatever scatter it was made by; the figure is of all blocks and their own scatter."""
+    ratio = effect.ratio
+    if ratio is None or effect.throughput not in _SHOWN or not ratio.low <= 1 <= ratio.high:
+        return ""
+    return " as first decided, not by the interval of all blocks"
 
 
 def _interaction(found: Attribution) -> str:

@@ -1,4 +1,4 @@
-"""Addresses that models may be fetched from, and digests that they are held against."""
+"""Addresses that models and builds may be fetched from, and digests that they are held against."""
 
 from __future__ import annotations
 

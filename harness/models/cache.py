@@ -15,9 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from filelock import FileLock, Timeout
-
-from harness.domain.errors import Infrastructure
 from harness.models.card import Card, load_card
 from harness.models.hashing import DigestingWriter, file_sha256, remember_sha256
 from harness.models.inspect import inspect_gguf
@@ -37,13 +34,13 @@ from harness.models.storage import (
     appearing,
     cache_root,
     disk_errors,
-    make_folder,
     read_json,
     remove_stale,
     require_space,
     write_json,
 )
-from harness.models.usage import models_held, want
+from harness.models.turns import turn
+from harness.models.usage import cache_held, want
 
 _KEY_DIGITS = 16
 _LOCK_SECONDS = 3600.0
@@ -168,7 +165,7 @@ def ensure(request: ModelRequest, workshop: Workshop) -> Path:
     final = _final_path(request.card, quant, workshop, quantizer)
     if _ready(final):
         return final
-    with models_held():  # the source must not be what makes room for the result
+    with cache_held():  # the source must not be what makes room for the result
         source = _ensure_written(request.card, known_quant(UNQUANTIZED), workshop)
         want(record_of(source))
         with _turn(final, workshop) as made_meanwhile:
@@ -225,30 +222,12 @@ def _ready(model: Path) -> bool:
 @contextmanager
 def _turn(final: Path, workshop: Workshop) -> Iterator[bool]:
     """Hold the lock of a model; yields whether another maker has made it meanwhile."""
-    make_folder(final.parent)
-    lock = FileLock(final.with_suffix(".lock"))
-    with disk_errors(final.with_suffix(".lock")):
-        _acquire(lock, final, workshop)
-    try:
+    with turn(final, lambda: workshop.report(Progress("waiting")), workshop.lock_seconds):
         ready = _ready(final)
         if not ready:
             with disk_errors(final.parent):
                 remove_stale(final)
         yield ready
-    finally:
-        lock.release()
-
-
-def _acquire(lock: FileLock, final: Path, workshop: Workshop) -> None:
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        workshop.report(Progress("waiting"))
-        try:
-            lock.acquire(timeout=workshop.lock_seconds)
-        except Timeout as busy:
-            said = f"another process has been making it for more than {workshop.lock_seconds:.0f} s"
-            raise Infrastructure("E-cache-busy", said, where=str(final), hint="see what that process does") from busy
 
 
 def _require_room(final: Path, needed: int, workshop: Workshop) -> None:

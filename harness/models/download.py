@@ -1,8 +1,8 @@
 """One file by address and digest: whole or not at all, resumed where it broke off, from ``https://`` or ``file://``.
 
-Plain ``http://`` is for servers on this machine alone. The digest is made while the bytes are written, and only what
-has the right one gets its name. What has arrived of a transfer that broke lies beside it and is gone on with the next
-time, if the server can.
+Models and archives of builds come this way. Plain ``http://`` is for servers on this machine alone. The digest is made
+while the bytes are written, and only what has the right one gets its name. What has arrived of a transfer that broke
+lies beside it and is gone on with the next time, if the server can.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Download:
         report: Told the bytes that are there and in all (0 where the server does not say).
         room: Asked for so many bytes before they are written; raises where there is no room.
         silence_s: How long a server may send nothing.
+        most_bytes: More than this is refused; None: `room` alone decides.
     """
 
     url: str
@@ -48,6 +49,7 @@ class Download:
     report: Callable[[int, int], None] = lambda _done, _total: None
     room: Callable[[int], None] = lambda _: None
     silence_s: float = SILENCE_S
+    most_bytes: int | None = None
 
     @property
     def partial(self) -> Path:
@@ -60,7 +62,7 @@ def download(wanted: Download) -> None:
 
     Raises:
         BadInput: ``E-bad-address``, ``E-fetch-refused`` (the server does not have it or does not give it),
-            ``E-digest-mismatch``.
+            ``E-fetch-too-large``, ``E-digest-mismatch``.
         Infrastructure: ``E-fetch-failed``, ``E-fetch-stalled``; what ``room`` raises.
         OSError: Faults of the disk.
     """
@@ -84,6 +86,7 @@ def _transfer(wanted: Download) -> tuple[bool, str]:
     """Write what is missing; whether something was there already, and the digest of all."""
     have = wanted.partial.stat().st_size if wanted.partial.exists() else 0
     with _source(wanted, have) as (source, start, total):
+        _check_size(total, wanted)
         digest = hashlib.sha256()
         with wanted.partial.open("r+b" if start else "wb") as file:
             _read_again(file, start, digest.update)
@@ -94,6 +97,7 @@ def _transfer(wanted: Download) -> tuple[bool, str]:
                 digest.update(chunk)
                 file.write(chunk)
                 done += len(chunk)
+                _check_size(done, wanted)
                 wanted.report(done, total)
             file.flush()
             os.fsync(file.fileno())
@@ -101,6 +105,14 @@ def _transfer(wanted: Download) -> tuple[bool, str]:
         message = f"the transfer ended after {done} of {total} bytes"
         raise Infrastructure("E-fetch-failed", message, hint=_RESUMED, where=wanted.url)
     return start > 0, digest.hexdigest()
+
+
+def _check_size(size: int, wanted: Download) -> None:
+    """What is too large is not gone on with another time."""
+    if wanted.most_bytes is not None and size > wanted.most_bytes:
+        wanted.partial.unlink(missing_ok=True)
+        message = f"it has more than {wanted.most_bytes} bytes"
+        raise BadInput("E-fetch-too-large", message, hint="see that the address is right", where=wanted.url)
 
 
 def _read_again(file: BinaryIO, size: int, update: Callable[[bytes], None]) -> None:
@@ -116,7 +128,7 @@ def _chunk(source: Any, wanted: Download) -> bytes:
         chunk: bytes = source.read(_CHUNK)
     except TimeoutError as silent:
         raise _stalled(wanted) from silent
-    except (HTTPException, ConnectionError) as failure:
+    except (HTTPException, OSError) as failure:
         message = f"the transfer broke: {failure!r}"
         raise Infrastructure("E-fetch-failed", message, hint=_RESUMED, where=wanted.url) from failure
     return chunk

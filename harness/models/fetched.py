@@ -7,21 +7,19 @@ beside the folder is written. Who wants the same one waits for who fetches it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from filelock import FileLock, Timeout
-
-from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.errors import BadInput
 from harness.models.download import SILENCE_S, Download, download
 from harness.models.hashing import file_sha256
 from harness.models.inspect import inspect_gguf
-from harness.models.shelf import fetched_folder, held_models, lock_of, make_room
+from harness.models.shelf import fetched_folder, held_models, make_room
 from harness.models.splits import part_names
 from harness.models.storage import disk_errors, make_folder, read_json, require_space, write_json
+from harness.models.turns import turn
 
 _KEY_DIGITS = 16
 _LOCK_SECONDS = 6 * 3600.0
@@ -64,7 +62,7 @@ def fetch_model(url: str, sha256: tuple[str, ...], how: Fetching) -> tuple[Path,
     place = _place(sha256, how.root)
     record = place.with_suffix(".json")
     if not _present(record):
-        with _turn(place, how):
+        with turn(place, lambda: how.report(place.name, 0, 0), how.lock_seconds):
             if not _present(record):
                 _fetch(addresses, sha256, place, how)
     return _first(record), record
@@ -137,26 +135,6 @@ def _present(record: Path) -> bool:
 def _first(record: Path) -> Path:
     said = read_json(record) or {}
     return record.with_suffix("") / str(said["files"][0])
-
-
-@contextmanager
-def _turn(place: Path, how: Fetching) -> Iterator[None]:
-    make_folder(place.parent)
-    lock = FileLock(lock_of(place))
-    with disk_errors(place):
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            how.report(place.name, 0, 0)
-            try:
-                lock.acquire(timeout=how.lock_seconds)
-            except Timeout as busy:
-                message = f"another process has been fetching it for more than {how.lock_seconds:.0f} s"
-                raise Infrastructure("E-cache-busy", message, hint="see what it does", where=str(place)) from busy
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _fetch(addresses: tuple[str, ...], sha256: tuple[str, ...], place: Path, how: Fetching) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.errors import BadInput
 from harness.domain.model import Model
 from harness.models.cache import ModelRequest, Progress, ReportProgress, Workshop, ensure, record_of
 from harness.models.card import load_card
 from harness.models.fetched import Fetching, cached_model, check_digests, fetch_model
 from harness.models.splits import parts_of, read_headers
 from harness.models.storage import cache_root
-from harness.models.usage import want
-
-_TRIES = 3
+from harness.models.usage import obtain
 
 
 def model_path(model: Model, *, threads: int = 1, progress: ReportProgress | None = None) -> Path:
     """The file of a model, the first of a split one; made of its card or fetched where the cache has none.
 
-    Inside `harness.models.usage.models_held` it stays in the cache to the end of that block.
+    Inside `harness.models.usage.cache_held` it stays in the cache to the end of that block.
 
     Args:
         model: The model as the matrix declares it.
@@ -34,11 +32,7 @@ def model_path(model: Model, *, threads: int = 1, progress: ReportProgress | Non
     report = progress or (lambda _: None)
     if model.path:
         return _lying(model)
-    for _ in range(_TRIES):
-        path, record = _cached(model, threads, report)
-        if want(record):
-            return path
-    raise Infrastructure("E-cache-busy", "the model was removed from the cache again and again", where=model.name)
+    return obtain(lambda: _cached(model, threads, report), model.name)
 
 
 def _cached(model: Model, threads: int, report: ReportProgress) -> tuple[Path, Path]:

@@ -1,12 +1,13 @@
-"""What lies in the cache: made and fetched models, their sizes, and room for one more within the quota.
+"""What lies in the cache: made and fetched models, fetched builds, their sizes, and room for more within the quota.
 
-A model is removed record first, so that a half removed one does not count as present. Removed are those that nobody
+They are removed record first, so that what is half removed does not count as present. Removed are those that nobody
 uses, the ones that were wanted longest ago first.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,25 +18,28 @@ from filelock import FileLock, Timeout
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.suggest import did_you_mean
 from harness.models.storage import read_json
+from harness.models.turns import lock_of
 from harness.models.usage import alone_with
 
 QUOTA_VARIABLE = "MOE_CACHE_GIB"
 _GIB = 1024**3
+_UNFINISHED = ".unfinished"
 _MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
 class Held:
-    """A model in the cache.
+    """A model or a build in the cache.
 
     Attributes:
-        name: Its file's name, or that of its first part.
-        kind: ``made`` of a card, ``fetched``, or ``unfinished``: a transfer or a making that broke off.
-        files: All its files.
+        name: Its file's name, or that of its first part, or of a build's archive.
+        kind: Models are ``made`` of a card or ``fetched``; a ``build`` is a fetched one; ``unfinished`` is a transfer
+            or a making that broke off.
+        files: All its files; a build's folder.
         record: The file that makes it count as present; of an unfinished one, what is locked while it grows.
         size: Bytes.
         wanted: When it was last wanted, seconds since 1970.
-        sha256: Digests of its files; empty for unfinished ones.
+        sha256: Digests of its files or of its archive; empty for unfinished ones.
         in_use: A job holds it.
     """
 
@@ -50,7 +54,7 @@ class Held:
 
 
 def quota_bytes() -> int | None:
-    """What ``MOE_CACHE_GIB`` allows models to take; None without it.
+    """What ``MOE_CACHE_GIB`` allows models and fetched builds to take; None without it.
 
     Raises:
         BadInput: ``E-bad-quota``.
@@ -77,18 +81,32 @@ def fetched_folder(root: Path) -> Path:
     return root / "fetched"
 
 
+def builds_folder(root: Path) -> Path:
+    """Where fetched builds lie unpacked, each in a folder named after its archive's digest with a record beside it."""
+    return root / "builds" / "fetched"
+
+
+def unfinished_build(place: Path) -> Path:
+    """Where what belongs in a folder of `builds_folder` lies until it is whole."""
+    return place.with_name(f".{place.name}{_UNFINISHED}")
+
+
 def held_models(root: Path) -> tuple[Held, ...]:
     """All models of a cache, the one that was wanted longest ago first."""
-    found = [*_made(made_folder(root)), *_fetched(fetched_folder(root))]
-    return tuple(sorted(found, key=lambda model: (model.wanted, model.name)))
+    return _by_age([*_made(made_folder(root)), *_fetched(fetched_folder(root))])
+
+
+def held(root: Path) -> tuple[Held, ...]:
+    """All that shares the quota, models and fetched builds, what was wanted longest ago first."""
+    return _by_age([*held_models(root), *_builds(builds_folder(root))])
 
 
 def make_room(root: Path, needed: int) -> None:
-    """Remove what nobody uses until a model fits into the quota; nothing without one.
+    """Remove what nobody uses until something fits into the quota; nothing without one.
 
     Args:
         root: Root of the cache.
-        needed: Bytes of the model to come.
+        needed: Bytes of what is to come.
 
     Raises:
         BadInput: ``E-bad-quota``.
@@ -97,7 +115,7 @@ def make_room(root: Path, needed: int) -> None:
     quota = quota_bytes()
     if quota is None:
         return
-    models = held_models(root)
+    models = held(root)
     excess = sum(model.size for model in models) + needed - quota
     free = [model for model in models if not model.in_use]
     if excess > sum(model.size for model in free):
@@ -108,11 +126,11 @@ def make_room(root: Path, needed: int) -> None:
         if remove(model):
             excess -= model.size
     if excess > 0:
-        raise _full(held_models(root), needed, quota, root)
+        raise _full(held(root), needed, quota, root)
 
 
 def remove(model: Held) -> bool:
-    """Remove a model; false where somebody has begun to use it."""
+    """Remove a model or build; false where somebody has begun to use it."""
     if model.kind == "unfinished":
         return _remove_unfinished(model)
     with alone_with(model.record) as alone:
@@ -121,7 +139,7 @@ def remove(model: Held) -> bool:
         model.record.unlink(missing_ok=True)
     for file in model.files:
         with suppress(OSError):
-            file.unlink(missing_ok=True)
+            _delete(file)
     if model.kind == "fetched":
         with suppress(OSError):
             model.files[0].parent.rmdir()
@@ -132,7 +150,7 @@ def _remove_unfinished(model: Held) -> bool:
     try:
         with FileLock(model.record, timeout=0):
             for file in model.files:
-                file.unlink(missing_ok=True)
+                _delete(file)
     except (Timeout, OSError):
         return False
     return True
@@ -161,7 +179,7 @@ def _made(folder: Path) -> Iterator[Held]:
             yield _held("made", (model,), record, (str(said.get("sha256", "")),))
     for part in sorted(folder.glob(".*.part")):
         final = folder / part.name.removeprefix(".").rsplit(".", 2)[0]
-        yield _unfinished(final.name, (part,), final.with_suffix(".lock"))
+        yield _unfinished(final.name, (part,), lock_of(final))
 
 
 def _fetched(folder: Path) -> Iterator[Held]:
@@ -177,10 +195,22 @@ def _fetched(folder: Path) -> Iterator[Held]:
                 yield _unfinished(parts[0].name.removeprefix(".").removesuffix(".partial"), parts, lock_of(place))
 
 
-def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, ...]) -> Held:
+def _builds(folder: Path) -> Iterator[Held]:
+    for place in sorted(path for path in folder.glob("*") if path.is_dir()):
+        digest = place.name.removeprefix(".").removesuffix(_UNFINISHED)
+        record = folder / f"{digest}.json"
+        said = read_json(record)
+        if said and place.name == digest:
+            yield _held("build", (place,), record, (digest,), str(said.get("name", "")))
+        else:
+            yield _unfinished(digest, (place,), lock_of(folder / digest))
+
+
+def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, ...], name: str = "") -> Held:
     with alone_with(record) as alone:
         in_use = not alone
-    return Held(files[0].name, kind, files, record, sum(map(_size, files)), _changed(record), sha256, in_use)
+    size = sum(map(_size, files))
+    return Held(name or files[0].name, kind, files, record, size, _changed(record), sha256, in_use)
 
 
 def _unfinished(name: str, files: tuple[Path, ...], lock: Path) -> Held:
@@ -193,14 +223,22 @@ def _unfinished(name: str, files: tuple[Path, ...], lock: Path) -> Held:
     return Held(name, "unfinished", files, lock, sum(map(_size, files)), wanted, (), in_use)
 
 
-def lock_of(place: Path) -> Path:
-    """The lock file of who fetches into a folder of the cache."""
-    return place.with_suffix(".lock")
+def _by_age(found: list[Held]) -> tuple[Held, ...]:
+    return tuple(sorted(found, key=lambda each: (each.wanted, each.name)))
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:
+    """Bytes of a file, or of all that a folder holds; links are not followed out of it."""
     try:
-        return path.stat().st_size
+        inside = path.rglob("*") if path.is_dir() else (path,)
+        return sum(each.lstat().st_size for each in inside if each.is_file() and not each.is_symlink())
     except OSError:
         return 0
 

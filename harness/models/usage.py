@@ -1,7 +1,7 @@
-"""Who uses which cached model: a shared lock on its record while a job runs, and when it was last wanted.
+"""Who uses what is in the cache: a shared lock on its record while a job runs, and when it was last wanted.
 
-The record is the small file that makes a model count as present. Whoever wants to remove a model takes its record's
-lock for itself first; the kernel gives locks back when a process ends, however it ends.
+The record is the small file that makes a model or a build count as present. Whoever wants to remove one takes its
+record's lock for itself first; the kernel gives locks back when a process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from harness.domain.errors import Infrastructure
+
+_TRIES = 3
 _HELD: list[ExitStack] = []
-"""What each open `models_held` holds, the innermost last."""
+"""What each open `cache_held` holds, the innermost last."""
 
 
 @contextmanager
-def models_held() -> Iterator[None]:
-    """Models that are asked for inside are not removed from the cache before the end of the block."""
+def cache_held() -> Iterator[None]:
+    """Models and builds that are asked for inside are not removed from the cache before the end of the block."""
     with ExitStack() as stack:
         _HELD.append(stack)
         try:
@@ -29,13 +32,13 @@ def models_held() -> Iterator[None]:
 
 
 def want(record: Path) -> bool:
-    """Note that a model is wanted now, and hold it where somebody asked for that.
+    """Note that a model or build is wanted now, and hold it where somebody asked for that.
 
     Args:
-        record: The model's record.
+        record: Its record.
 
     Returns:
-        False where the model has just been removed.
+        False where it has just been removed.
     """
     try:
         descriptor = os.open(record, os.O_RDONLY)
@@ -52,9 +55,26 @@ def want(record: Path) -> bool:
     return True
 
 
+def obtain(get: Callable[[], tuple[Path, Path]], name: str) -> Path:
+    """Something of the cache, wanted and held; had again where it was removed before it could be held.
+
+    Args:
+        get: Gives its place and its record, made or fetched first where it is not there.
+        name: What it is called in an error.
+
+    Raises:
+        Infrastructure: ``E-cache-busy``.
+    """
+    for _ in range(_TRIES):
+        place, record = get()
+        if want(record):
+            return place
+    raise Infrastructure("E-cache-busy", "it was removed from the cache again and again", where=name)
+
+
 @contextmanager
 def alone_with(record: Path) -> Iterator[bool]:
-    """Hold a model's record for oneself; yields whether nobody uses it."""
+    """Hold a record for oneself; yields whether nobody uses it."""
     try:
         descriptor = os.open(record, os.O_RDONLY)
     except FileNotFoundError:

@@ -116,7 +116,7 @@ def read_spreads(path: Path) -> SpreadFile:
         return SpreadFile()
     except OSError as error:
         raise Infrastructure("E-spreads-unreadable", f"{error.strerror}", where=f"{path}") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise _unreadable(path, f"not JSON: {error}") from error
     if not isinstance(data, dict):
         raise _unreadable(path, "expected an object")

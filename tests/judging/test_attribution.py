@@ -24,7 +24,8 @@ from harness.domain.spread import Spread
 from harness.domain.verdict import Effect, Verdict
 from harness.domain.words import Kind, Status, Throughput
 from harness.domain.workload import OutputProfile
-from harness.judging.attribution import Attribution, judge_attribution
+from harness.judging.attribution import Attribution, judge_attribution, judge_blocks
+from harness.judging.attribution_words import attribution_text
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
 from harness.judging.sequential import Limits
@@ -130,6 +131,17 @@ def test_with_an_interaction_each_factor_is_told_by_itself_too() -> None:
     assert ", settings alone +1" in reason
 
 
+def test_a_word_that_its_figure_does_not_show_says_so() -> None:
+    """Three blocks, each 1.6-fold and more: decided at once, though their own interval is too wide to show it."""
+    blocks = [(4.0, 4.0, 4.0 + change, 4.0 + change) for change in (0.50, 0.65, 0.79)]
+    found = judge_blocks(blocks, FACTORS, replace(LIMITS, alpha=0.001))
+    ratio = found.first.ratio
+    assert ratio is not None
+    assert ratio.low < 1 < ratio.high
+    assert found.first.throughput is Throughput.IMPROVED
+    assert "(improved as first decided, not by the interval of all blocks)" in attribution_text(found)
+
+
 @pytest.mark.parametrize(
     ("effects", "expect", "status"),
     [
@@ -151,6 +163,14 @@ def test_undecided_is_inconclusive() -> None:
     assert verdict.status is Status.INCONCLUSIVE
     assert verdict.reason.startswith("inconclusive: of ")
     assert "interaction none shown [" in verdict.reason
+
+
+def test_undecided_effects_are_told_what_more_would_take() -> None:
+    assert "not even 256 blocks are likely to decide it" in judged(runs(NULL, sd=0.2)).reason
+    assert " more blocks (" in judged(runs(NULL, sd=0.04)).reason
+    few = judged(runs(NULL, blocks=1)).reason
+    assert few.startswith("inconclusive: 1 block with all four arms, at least 3 are needed")
+    assert "fewer than 3 blocks do not show how many it takes" in few
 
 
 def test_few_blocks_have_no_figures() -> None:

@@ -22,6 +22,7 @@ class Shelf:
         cut: After how many bytes of a path the connection is closed; each is used once.
         silent: Paths of which half is sent and then nothing.
         ranges: Whether it answers requests for the rest of a file.
+        sizes: Whether it says how large a file is.
         delay_s: Pause before each answer.
         asked: Path and wanted range of each request.
     """
@@ -32,6 +33,7 @@ class Shelf:
     cut: dict[str, int] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     ranges: bool = True
+    sizes: bool = True
     delay_s: float = 0.0
     asked: list[tuple[str, str]] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
@@ -61,7 +63,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - start))
+        if self.shelf.sizes:
+            self.send_header("Content-Length", str(len(content) - start))
         self.end_headers()
         end = self.shelf.cut.pop(self.path, len(content))
         if self.path in self.shelf.silent:

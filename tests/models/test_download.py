@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import socket
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from model_server import Shelf, serving
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
 from harness.models.address import address_fault
-from harness.models.download import Download, download
+from harness.models.download import Download, _CheckedRedirects, download
 
 CONTENT = bytes(range(256)) * 8192
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -95,6 +98,30 @@ def test_another_digest_is_refused(shelf: Shelf, tmp_path: Path) -> None:
     assert error.slug == "E-digest-mismatch"
     assert DIGEST in error.message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_too_large_is_not_kept(shelf: Shelf, tmp_path: Path) -> None:
+    """Where the server says the size nothing is asked for room; where it says none the transfer ends at the limit."""
+    asked: list[int] = []
+    wish = Download(f"{shelf.address}/m.gguf", DIGEST, tmp_path / "m.gguf", room=asked.append, most_bytes=1_500_000)
+    assert fault(wish).slug == "E-fetch-too-large"
+    assert asked == []
+    shelf.sizes = False
+    assert fault(wish).slug == "E-fetch-too-large"
+    assert list(tmp_path.iterdir()) == []
+    download(dataclasses.replace(wish, most_bytes=len(CONTENT)))
+
+
+@pytest.mark.parametrize("to", ["http://example.org/b", "http://127.0.0.1/b", "https://me:secret@example.org/b"])
+def test_a_redirection_out_of_tls_is_refused(to: str) -> None:
+    """What a request gives away is not protected by the digest."""
+    handler = _CheckedRedirects()
+    request = urllib.request.Request("https://example.org/a")
+    with pytest.raises(urllib.error.URLError, match="it redirects to"):
+        handler.redirect_request(request, None, 302, "Found", {}, to)
+    again = handler.redirect_request(request, None, 302, "Found", {}, "https://example.org/b")
+    assert again is not None
+    assert again.full_url == "https://example.org/b"
 
 
 def test_a_file_that_is_not_there_is_told(shelf: Shelf, tmp_path: Path) -> None:

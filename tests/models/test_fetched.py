@@ -23,7 +23,8 @@ from harness.models.fetched import Fetching, fetch_model
 from harness.models.inspect import inspect_gguf
 from harness.models.request import model_path
 from harness.models.shelf import held_models
-from harness.models.usage import models_held
+from harness.models.turns import lock_of
+from harness.models.usage import cache_held
 
 
 def digest(path: Path) -> str:
@@ -185,7 +186,7 @@ class TestQuota:
     def test_what_a_job_uses_stays(self, cache: Path, tmp_path: Path) -> None:
         """Models in use are never removed; if nothing else is there, the error names them."""
         first, second, third = other_models(tmp_path, 3)
-        with models_held():
+        with cache_held():
             paths = [model_path(first), model_path(second)]
             with pytest.raises(Infrastructure) as full:
                 model_path(third)
@@ -201,8 +202,8 @@ class TestQuota:
         first, second, third = other_models(tmp_path, 3)
         code = (
             "import sys, json\nfrom harness.domain.model import Model\nfrom harness.models.request import model_path\n"
-            "from harness.models.usage import models_held\n"
-            "with models_held():\n"
+            "from harness.models.usage import cache_held\n"
+            "with cache_held():\n"
             " for url, digest in json.loads(sys.argv[1]): model_path(Model('m', url=url, sha256=(digest,)))\n"
             " print('held', flush=True)\n sys.stdin.read()\n"
         )
@@ -276,5 +277,5 @@ def test_a_lock_that_is_held_for_ever_is_named(cache: Path, remote: Model) -> No
     """Who fetches for longer than anybody waits is named by the folder."""
     place = cache / "fetched" / remote.sha256[0][:16]
     place.parent.mkdir(parents=True)
-    with FileLock(cache_shelf.lock_of(place)), pytest.raises(HarnessError, match="E-cache-busy"):
+    with FileLock(lock_of(place)), pytest.raises(HarnessError, match="E-cache-busy"):
         fetch_model(remote.url, remote.sha256, Fetching(cache, lock_seconds=0.2))

@@ -16,7 +16,7 @@ from harness.domain.errors import BadInput
 from harness.models.cache import ensure_model, record_of
 from harness.models.hashing import file_sha256
 from harness.models.shelf import held_models, named
-from harness.models.usage import alone_with, models_held, want
+from harness.models.usage import alone_with, cache_held, want
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_what_a_killed_maker_left_is_listed_and_removed(cache: Path) -> None:
 def test_what_is_used_is_not_removed(cache: Path) -> None:
     """A running job keeps its model."""
     real = named(held_models(cache), "Real.gguf")
-    with models_held():
+    with cache_held():
         assert want(real.record)
         with pytest.raises(BadInput, match="E-model-in-use"):
             run("remove", "Real.gguf")

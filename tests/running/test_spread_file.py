@@ -95,6 +95,7 @@ def test_writers_wait_for_each_other(tmp_path: Path) -> None:
     ("text", "slug", "said"),
     [
         ("{", "E-spreads-unreadable", "not JSON"),
+        ("[" * 100_000, "E-spreads-unreadable", "not JSON"),
         ("[]", "E-spreads-unreadable", "expected an object"),
         ("{}", "E-spreads-schema", "None"),
         ('{"schema": 2, "nodes": {}}', "E-spreads-schema", "2"),
