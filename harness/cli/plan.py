@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,14 +14,17 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from harness.cli.plan_why import classes_of, why_lines
 from harness.domain.build import Build
 from harness.domain.case import Case
 from harness.domain.words import Status
 from harness.execution.builds import missing_here, present_build
 from harness.models.memory import Memory
+from harness.planning.json_schema import matrix_schema
 from harness.planning.memory import Needs
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.presence import build_missing, model_missing
+from harness.planning.select import select
 from harness.running.forecasts import CaseForecast, PlanForecast, forecast_plan
 from harness.running.options import known_spreads, plan_matrix
 
@@ -37,8 +41,14 @@ _MIB = 1024**2
     metavar="PATTERN",
     help="Only cases whose id has this part or matches this glob, or whose contrast has this name; ! takes away.",
 )
+@click.option(
+    "--why",
+    metavar="PATTERN",
+    help="All that is known of the cases that PATTERN finds, as in --select: each node class, bytes by device, budget.",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON schema of matrix files, for editors, and do nothing else.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
+def plan(matrix: str | None, patterns: tuple[str, ...], why: str | None, form: str, *, schema: bool) -> None:
     """List the cases of MATRIX, what each needs, what it can decide, and why some can't run on this machine.
 
     'finds' is the smallest loss of speed that a contrast finds with 95 % within its budget, by the spread that
@@ -46,12 +56,27 @@ def plan(matrix: str | None, patterns: tuple[str, ...], form: str) -> None:
 
     MATRIX is a file or the name of a matrix that comes with the package; without it, matrices/local.toml.
     """
+    if schema:
+        click.echo(json.dumps(matrix_schema(), indent=2))
+        return
     worked_out = plan_matrix(matrix, patterns)
     ahead = forecast_plan(worked_out, known_spreads())
-    if form == "json":
+    for warning in worked_out.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if why is not None:
+        _print_why(replace(worked_out, cases=select(worked_out.cases, [why])), ahead, form)
+    elif form == "json":
         click.echo(json.dumps(rows(worked_out, ahead), indent=2))
     else:
         print_table(worked_out, ahead, _console())
+
+
+def _print_why(chosen: Plan, ahead: PlanForecast, form: str) -> None:
+    listed, classes = rows(chosen, ahead), classes_of(chosen)
+    if form == "json":
+        click.echo(json.dumps([{**row, "classes": classes} for row in listed], indent=2))
+    else:
+        click.echo("\n".join(why_lines(chosen.cases, listed, classes)))
 
 
 def rows(worked_out: Plan, ahead: PlanForecast) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ class Corner:
         model: The model.
         node_class: The class.
         axes: The values of flags and of named axes.
-        late: What is added to the axes of arms of some placements.
+        late: What is added to the axes of arms of some placements, each with its index in the file.
         shown: Flags that labels show: what has more than one value here, or has one by an include only.
         origin: Where the last of the axes was declared.
     """
@@ -85,7 +85,7 @@ class Corner:
     model: Model
     node_class: NodeClass
     axes: Mapping[str, tuple[FlagValue, ...]]
-    late: tuple[WhenEntry, ...]
+    late: tuple[tuple[int, WhenEntry], ...]
     shown: tuple[str, ...]
     origin: str
 
@@ -119,6 +119,7 @@ class Workshop:
         self._corners: dict[tuple[str, str, str], Corner] = {}
         self.problems: list[Problem] = []
         self.excluding: set[int] = set()
+        self.holding: set[int] = set()
         self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | str] = {}
         self._arms: dict[tuple[object, ...], tuple[Arm, str]] = {}
 
@@ -282,8 +283,10 @@ def _late(workshop: Workshop, corner: Corner, declared: Declared) -> Iterator[De
     known = flags.as_dict() if isinstance(flags, Flags) else declared
     placement = placement_of(corner.build, corner.node_class, known)
     axes: dict[str, tuple[FlagValue, ...]] = {}
-    for entry in corner.late:
-        axes.update(entry.flags if entry.placement and placement in entry.placement else {})
+    for index, entry in corner.late:
+        if entry.placement and placement in entry.placement:
+            workshop.holding.add(index)
+            axes.update(entry.flags)
     for values in product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
 
@@ -292,16 +295,17 @@ def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClas
     matrix = workshop.matrix
     named = {name: tuple(bundle.name for bundle in listed) for name, listed in matrix.axes.items()}
     axes: dict[str, tuple[FlagValue, ...]] = {**_threads(matrix), **matrix.flags, **named}
-    origin, late = matrix.source.at("flags"), []
+    origin, late = matrix.source.at("flags"), list[tuple[int, WhenEntry]]()
     values: dict[str, set[FlagValue]] = defaultdict(set)
     for index, entry in enumerate(matrix.when):
         if not holds(entry, build, model, node_class):
             continue
         origin = matrix.source.at("when", index)
         if entry.placement is None:
+            workshop.holding.add(index)
             axes.update(entry.flags)
             continue
-        late.append(entry)
+        late.append((index, entry))
         for name, axis in entry.flags.items():
             values[name].update(axis)
     for name, axis in axes.items():

@@ -54,7 +54,19 @@ def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) 
         BadInput: With all problems that were found: ``E-no-contrast``, ``E-confounded``, ``E-no-arm``,
             ``E-duplicate-case``, ``E-two-output-checks``, ``E-bad-flag-value``, ``E-contradictory-flags``.
     """
-    return _Expansion(matrix, options or {}).cases()
+    return expand_and_warn(matrix, options)[0]
+
+
+def expand_and_warn(
+    matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None
+) -> tuple[tuple[PlannedCase, ...], tuple[str, ...]]:
+    """All cases of a matrix, and what is odd about it and yet no fault.
+
+    Raises:
+        BadInput: As `expand`.
+    """
+    expansion = _Expansion(matrix, options or {})
+    return expansion.cases(), expansion.warnings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,14 @@ class _Expansion:
         if self._problems:
             raise report(self._matrix.source.file, self._problems)
         return tuple(found)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Entries that change nothing: the other side of a slip of the finger."""
+        matrix = self._matrix
+        idle = [("exclude", index) for index in range(len(matrix.exclude)) if index not in self._workshop.excluding]
+        idle += [("when", index) for index in range(len(matrix.when)) if index not in self._workshop.holding]
+        said = {"exclude": "excludes nothing: no arm meets it", "when": "adds nothing: it holds nowhere"}
+        return tuple(f"{matrix.source.at(*place)}: {said[place[0]]}" for place in idle)
 
     def _singles(self) -> Iterator[PlannedCase]:
         floors = self._floors()

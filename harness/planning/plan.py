@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from harness.domain.case import Case
 from harness.domain.job import Job
+from harness.domain.node import NodeFacts
 from harness.domain.words import Status
 from harness.planning.schema import Policy
 
@@ -44,6 +45,8 @@ class Plan:
         jobs: What has to be run for them.
         policy: The matrix's policy.
         every_case: All cases of the matrix, selected or not: required output checks are among them.
+        nodes: Facts of the fleet's nodes; ``None``: nothing is known of them.
+        warnings: What is odd about the matrix and yet no fault.
     """
 
     matrix_name: str
@@ -51,6 +54,8 @@ class Plan:
     jobs: tuple[Job, ...]
     policy: Policy
     every_case: tuple[PlannedCase, ...] = field(repr=False, default=())
+    nodes: tuple[NodeFacts, ...] | None = field(repr=False, default=None)
+    warnings: tuple[str, ...] = ()
 
     def ids(self) -> tuple[str, ...]:
         """Ids of the selected cases, in order."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from harness.domain.node import NodeFacts
-from harness.planning.expand import expand
+from harness.planning.expand import expand_and_warn
 from harness.planning.fit import fit
 from harness.planning.jobs import plan_jobs
 from harness.planning.memory import check_memory
@@ -30,16 +30,16 @@ def make_plan(
         options: Option spellings of a build's ``--help``, by build, where it was read.
 
     Raises:
-        BadInput: As `expand` and `select`.
+        BadInput: As `expand_and_warn` and `select`.
     """
-    every_case = expand(matrix, options)
+    every_case, warnings = expand_and_warn(matrix, options)
     fleet = None if nodes is None else tuple(nodes)
     if fleet is not None:
         every_case = fit(every_case, fleet)
     every_case = check_memory(every_case, fleet)
     cases = select(every_case, patterns)
     jobs = plan_jobs(cases, matrix.policy, every_case)
-    return Plan(matrix.name, cases, jobs, matrix.policy, every_case)
+    return Plan(matrix.name, cases, jobs, matrix.policy, every_case, fleet, warnings)
 
 
 def narrowed(plan: Plan, ids: Collection[str]) -> Plan:

@@ -30,6 +30,7 @@ _ORDER = (
     Status.NOT_APPLICABLE,
     Status.PASS,
 )
+_IMPOSSIBLE = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
@@ -44,7 +45,10 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
     ordered = sorted(verdicts, key=lambda verdict: (_ORDER.index(verdict.status), -verdict.seconds, verdict.case))
     if ordered:
         console.print(_table(ordered))
+    _print_impossible(console, [verdict for verdict in ordered if verdict.status in _IMPOSSIBLE])
     for verdict in ordered:
+        if verdict.status in _IMPOSSIBLE:
+            continue
         if verdict.status is not Status.PASS or verdict.effects:
             _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
         elif verdict.void:
@@ -56,6 +60,16 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
     if any(verdict.synthetic for verdict in verdicts):
         console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
     console.print(Text(counts_line(verdicts)))
+
+
+def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:
+    """Each reason once: one that a whole class or build has is not to hide what was found."""
+    alike: dict[tuple[Status, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        alike.setdefault((verdict.status, verdict.reason), []).append(verdict)
+    for (status, reason), same in alike.items():
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        _print_line(console, f"{status}: {same[0].case}{more}", reason)
 
 
 def summary_text(verdicts: Sequence[Verdict], notes: Sequence[str] = (), width: int = CI_WIDTH) -> str:
