@@ -16,7 +16,7 @@ from harness.domain.verdict import Estimate, Verdict
 from harness.domain.words import Throughput
 from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
-from harness.judging.wording import node_text, speed_text
+from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.plain_words import between, change, clock_text, count, signed
 from harness.running.ab_advice import Advice
@@ -61,7 +61,7 @@ def markdown(result: AbResult) -> str:
     """The same for a page."""
     old, new = (one_line(name).replace("|", "\\|") for name in result.plan.arms.names)
     rows = [
-        f"| workload | {old} t/s | {new} t/s | change | 99 % interval | quads | verdict |",
+        f"| workload | {old} t/s | {new} t/s | change | interval | quads | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",
         *("| " + " | ".join(_markdown_cells(line)) + " |" for line in _lines(result)),
     ]
@@ -102,7 +102,7 @@ def verdict_words(result: AbResult, workload: str) -> str:
     ratio = verdict.estimate
     if verdict.throughput is None or ratio is None:
         return _reason(verdict)
-    rests = f"99 % interval {between(ratio.low, ratio.high)}, {_measured(result, ratio)}"
+    rests = f"{interval_name(ratio)} {between(ratio.low, ratio.high)}, {_measured(result, ratio)}"
     match verdict.throughput:
         case Throughput.REGRESSED | Throughput.IMPROVED:
             return f"{new} is {change(ratio.value)}, certain ({rests})"
@@ -120,10 +120,17 @@ def _measured(result: AbResult, ratio: Estimate) -> str:
 
 
 def _undecided_words(result: AbResult, workload: str, ratio: Estimate, new: str) -> str:
-    fits = f"not decided: {new} looks {change(ratio.value)}, but {between(ratio.low, ratio.high)} all fit"
-    told = f"{fits} ({_measured(result, ratio)})"
+    told = f"not decided: {_undecided_figures(ratio, new)} ({_measured(result, ratio)})"
     found = result.advice.get(workload)
     return f"{told}; {_advice_words(result, found)}" if found else told
+
+
+def _undecided_figures(ratio: Estimate, new: str) -> str:
+    """What fits; of one or two quads, which do not show how far quads scatter, what would."""
+    figures, fitting = change(ratio.value), between(ratio.low, ratio.high)
+    if ratio.assumed is None:
+        return f"{new} looks {figures}, but {fitting} all fit"
+    return f"{new} was {figures}; nobody knows yet how far quads scatter, {assumption_text(ratio)} {fitting} all fit"
 
 
 def _advice_words(result: AbResult, found: Advice) -> str:
@@ -197,8 +204,12 @@ def _lines(result: AbResult) -> list[Line]:
 def _markdown_cells(line: Line) -> list[str]:
     ratio = line.ratio
     speeds = [speed_text(arm.tps) if arm else "" for arm in line.arms]
-    figures = [signed(ratio.value), f"{signed(ratio.low)} .. {signed(ratio.high)}"] if ratio else ["", ""]
+    figures = [signed(ratio.value), _interval_cell(ratio)] if ratio else ["", ""]
     return [line.workload, *speeds, *figures, str(line.quads or ""), line.word]
+
+
+def _interval_cell(ratio: Estimate) -> str:
+    return f"{signed(ratio.low)} .. {signed(ratio.high)} ({assumption_text(ratio) or LEVEL})"
 
 
 def _row(workload: str, verdict: Verdict) -> dict[str, Any]:
@@ -213,6 +224,7 @@ def _row(workload: str, verdict: Verdict) -> dict[str, Any]:
         "low": ratio.low if ratio else None,
         "high": ratio.high if ratio else None,
         "p": ratio.p if ratio else None,
+        "assumed_quad_sd": ratio.assumed if ratio else None,
         "n": ratio.n if ratio else 0,
         "verdict": str(verdict.throughput or Throughput.NOT_COMPARABLE),
         "status": str(verdict.status),

@@ -27,6 +27,9 @@ from harness.reporting.clean import clean, one_line
 from harness.running.spread_file import read_spreads, spreads_path
 
 _PIPE_WIDTH = 160
+_MOST_LISTED = 8
+_MARK = "*"
+_RELATIVE = "not candidate over baseline of this line: each is taken relative to the baseline arm of its own session"
 _DIGITS = 10
 """A table's speed comes back from its logarithm a few units in the last place away."""
 _STYLES = {
@@ -103,7 +106,7 @@ def compare(  # noqa: PLR0917 - click passes by name
     if form == "json":
         click.echo(json.dumps([_as_json(comparison) for comparison in found], indent=2))
     elif form == "markdown":
-        click.echo(clean(markdown(found)))
+        click.echo(clean(markdown(found, given, alpha)))
     else:
         _print_table(found, given, Console() if Console().is_terminal else Console(width=_PIPE_WIDTH), alpha)
     context.exit(exit_code(found))
@@ -136,9 +139,10 @@ def _sides(
 
 
 def _tell_problems(sides: tuple[Side, Side]) -> None:
-    """What could not be used, on the other stream: data stay data."""
+    """What could not be used, on the other stream: data stay data. No problem here ends the command."""
     for problem in _problems(sides):
-        click.echo(f"moe-harness: {clean(str(problem))}", err=True)
+        kind = "row not judged" if problem.row_lost else "note"
+        click.echo(f"moe-harness: {kind}: {clean(str(problem))}", err=True)
 
 
 def _problems(sides: tuple[Side, Side]) -> list[ImportProblem]:
@@ -177,15 +181,27 @@ def _rounded(speed: float | None) -> float | None:
 # ---- a page ----------------------------------------------------------------------------------------------------------
 
 
-def markdown(found: Sequence[Comparison]) -> str:
-    """A table and its notes, for a page."""
-    lines = ["| workload | settings | baseline t/s | candidate t/s | ratio | verdict |", "|---|---|--:|--:|--:|---|"]
+def markdown(found: Sequence[Comparison], given: Sequence[tuple[str, Input]], alpha: float) -> str:
+    """What was given, a table, its notes and the closing line, for a page.
+
+    Args:
+        found: The rows.
+        given: What was compared, by its name.
+        alpha: Two-sided error rate; the interval holds 1 - alpha.
+    """
+    lines = [f"- {name}: `{one_line(path)}`: {_described(side)}" for name, path, side in _named(given)]
+    ratio = _ratio_heading(alpha)
+    lines += [
+        "",
+        f"| workload | settings | baseline t/s | candidate t/s | {ratio} | verdict |",
+        "|---|---|--:|--:|--:|---|",
+    ]
     for comparison in found:
         cells = [comparison.workload, comparison.settings, *_figures(comparison), _word(comparison)]
         lines.append("| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |")
     lines += ["", *(f"- {_title(comparison)}: {comparison.why}" for comparison in found)]
     lines += [f"- {note}" for note in shared_notes(found)]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"**{summary(found)}**"])
 
 
 # ---- a terminal ------------------------------------------------------------------------------------------------------
@@ -194,12 +210,12 @@ def markdown(found: Sequence[Comparison]) -> str:
 def _print_table(
     found: Sequence[Comparison], given: Sequence[tuple[str, Input]], console: Console, alpha: float
 ) -> None:
-    for name, (path, side) in zip(("baseline", "candidate") if len(given) > 1 else ("both sides",), given, strict=True):
+    for name, path, side in _named(given):
         console.print(Text(clean(f"{name:<9}  {path}: {_described(side)}"), style="dim"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("workload", no_wrap=True)
     table.add_column("settings", overflow="fold")
-    for heading in ("baseline t/s", "candidate t/s", f"ratio [{100 * (1 - alpha):g} %]"):
+    for heading in ("baseline t/s", "candidate t/s", _ratio_heading(alpha)):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for comparison in found:
@@ -220,6 +236,15 @@ def _print_table(
     console.print(Text(summary(found), style="bold"), soft_wrap=True)
 
 
+def _named(given: Sequence[tuple[str, Input]]) -> list[tuple[str, str, Input]]:
+    names = ("baseline", "candidate") if len(given) > 1 else ("both sides",)
+    return [(name, path, side) for name, (path, side) in zip(names, given, strict=True)]
+
+
+def _ratio_heading(alpha: float) -> str:
+    return f"ratio [{100 * (1 - alpha):g} %]"
+
+
 def summary(found: Sequence[Comparison]) -> str:
     """The closing line, e.g. ``3 rows: 1 regressed, 2 inconclusive``."""
     counts = Counter(comparison.verdict for comparison in found)
@@ -230,12 +255,17 @@ def summary(found: Sequence[Comparison]) -> str:
 def shared_notes(found: Sequence[Comparison]) -> list[str]:
     """Every note once, with the rows that it is about where it is not about all that were judged."""
     judged = [comparison for comparison in found if comparison.ratio]
-    notes = dict.fromkeys(note for comparison in judged for note in comparison.notes)
+    noted = [(comparison, _notes(comparison)) for comparison in judged]
     told = []
-    for note in notes:
-        about = [comparison for comparison in judged if note in comparison.notes]
+    for note in dict.fromkeys(note for _, notes in noted for note in notes):
+        about = [comparison for comparison, notes in noted if note in notes]
         told.append(note if len(about) == len(judged) else f"{', '.join(map(_title, about))}: {note}")
     return told
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    mark = [f"{_MARK} {_RELATIVE}"] if comparison.is_relative else []
+    return [*mark, *comparison.all_notes(_MOST_LISTED)]
 
 
 def _title(comparison: Comparison) -> str:
@@ -251,7 +281,8 @@ def _figures(comparison: Comparison) -> list[str]:
     unit = " ms" if names_a_time(comparison.workload) else ""
     speeds = [speed_text(figure) + unit if figure else "" for figure in figures]
     ratio = comparison.ratio
-    return [*speeds, f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else ""]
+    mark = _MARK if comparison.is_relative else ""
+    return [*speeds, f"{ratio.value:.3f}{mark} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else ""]
 
 
 def _described(given: Input) -> str:

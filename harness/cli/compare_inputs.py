@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from harness.domain.suggest import did_you_mean
 from harness.engines.flags import specs
 from harness.engines.imported.reading import decoded, read_output
 from harness.judging.comparing import Side
-from harness.judging.comparing_cells import BUILD, FACTORS, MACHINE, MODEL
+from harness.judging.comparing_cells import BUILD, FACTORS, MACHINE, MODEL, says_fork
 from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.journal_rows import journal_rows
 from harness.reporting.replay import read_journal
@@ -38,6 +38,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[ImportedRow], str]]] = {
 """Columns beside the settings: what differs by them, and their value in a row."""
 
 
+_MOST_NAMED = 3
 _NO_SETTINGS = _COLUMNS.keys() | set(FACTORS)
 
 
@@ -47,12 +48,12 @@ class Input:
 
     Attributes:
         side: Its rows and problems.
-        digests: Hashes of its files, in order: equal ones are the same measurement.
+        digests: By their hashes the names of its files that have rows: equal hashes are the same measurement.
         files: Number of files read.
     """
 
     side: Side
-    digests: tuple[str, ...]
+    digests: Mapping[str, str]
     files: int
 
 
@@ -109,9 +110,7 @@ def split_input(given: Input, column: str, values: Sequence[str], path: str) -> 
         known = {setting for row in rows for setting, _ in row.settings} | _COLUMNS.keys() | _field_names().keys()
         raise BadInput("E-unknown-column", f"no row says '{column}'", hint=did_you_mean(column, known), where=path)
     wanted = list(values) or found
-    if len(wanted) != 2 or not set(wanted) <= set(found):  # noqa: PLR2004 - a contrast has two sides
-        message = f"'{column}' must take two values, the rows have {', '.join(found)}"
-        raise BadInput("E-split-values", message, hint=f"say which: --split {column}=BASELINE:CANDIDATE", where=path)
+    _require_two(column, wanted, found, path)
     silent = [
         ImportProblem(
             "E-split-value-missing", row.where, f"{row.workload}: the row does not say {column}", row.workload
@@ -120,10 +119,31 @@ def split_input(given: Input, column: str, values: Sequence[str], path: str) -> 
         if not value_of(row)
     ]
     first, second = (tuple(row for row in rows if value_of(row) == value) for value in wanted)
+    factor = BUILD if _only_says_fork(rows, name) else factor
     return Side(first, (*given.side.problems, *silent)), Side(second), factor
 
 
-def checked_factor(factor: str, sides: Iterable[Side]) -> str:
+def _require_two(column: str, wanted: Sequence[str], found: Sequence[str], path: str) -> None:
+    """Refuse values that are not two, not unlike, or in no row."""
+    unknown = [value for value in wanted if value not in found]
+    two = 2
+    if len(set(wanted)) == len(wanted) == two and not unknown:
+        return
+    have = f"the rows have {column}={', '.join(found)}"
+    if unknown:
+        message = f"no row says {' or '.join(f'{column}={value}' for value in unknown)}, {have}"
+    else:
+        message = f"a contrast needs two values of '{column}', {have}"
+    example = ":".join(found[:two]) if len(found) >= two else "BASELINE:CANDIDATE"
+    raise BadInput("E-split-values", message, hint=f"say which: --split {column}={example}", where=path)
+
+
+def _only_says_fork(rows: Iterable[ImportedRow], column: str) -> bool:
+    said = [row for row in rows if column in dict(row.settings)]
+    return bool(said) and all(says_fork(row, column) for row in said)
+
+
+def checked_factor(factor: str, sides: Sequence[Side]) -> str:
     """What a declared factor is in the rows' own words.
 
     Raises:
@@ -134,18 +154,50 @@ def checked_factor(factor: str, sides: Iterable[Side]) -> str:
     if name not in said | _NO_SETTINGS:
         hint = did_you_mean(factor, said | _NO_SETTINGS | _field_names().keys())
         raise BadInput("E-unknown-factor", f"no row says '{factor}'", hint=hint, where="--factor")
+    if _only_says_fork([row for side in sides for row in side.rows], name):
+        return BUILD
     return _COLUMNS[name][0] if name in _COLUMNS else name
 
 
 def require_contrast(baseline: Input, candidate: Input) -> None:
-    """Refuse two sides that are the same bytes.
+    """Refuse two sides that have a file or a row in common: a measurement does not differ from itself.
 
     Raises:
         BadInput: ``E-no-contrast``.
     """
-    if baseline.digests == candidate.digests:
-        message = "both sides are the same bytes: no contrast"
-        raise BadInput("E-no-contrast", message, hint="give two measurements; a copy of a file is the same one")
+    shared = baseline.digests.keys() & candidate.digests.keys()
+    hint = "give two measurements; a copy of one is the same one"
+    if shared == baseline.digests.keys() == candidate.digests.keys():
+        raise BadInput("E-no-contrast", "both sides are the same bytes: no contrast", hint=hint)
+    if shared:
+        files = [baseline.digests[digest] for digest in baseline.digests if digest in shared]
+        message = (
+            f"{len(shared)} of {len(candidate.digests)} files of the candidate are the same bytes as the baseline's"
+        )
+        raise BadInput("E-no-contrast", f"{message}: {_first_of(files)}", hint=f"{hint}: take it out of one side")
+    copies = _copies(baseline.side.rows, candidate.side.rows)
+    if copies:
+        message = f"rows of the candidate say all that rows of the baseline say, their times too: {_first_of(copies)}"
+        raise BadInput("E-no-contrast", message, hint=f"{hint}: take it out of one side")
+
+
+def _copies(ours: Sequence[ImportedRow], theirs: Sequence[ImportedRow]) -> list[str]:
+    """Where the candidate's rows are the baseline's: each with a time, and a journal that is a part of another."""
+    known = {_measurement(row) for row in ours if row.time}
+    found = [row.where for row in theirs if row.time and _measurement(row) in known]
+    before, after = ({replace(row, source="") for row in side if row.case} for side in (ours, theirs))
+    parts = before and after and (before <= after or after <= before)
+    return found + [row.where for row in theirs if parts and row.case and replace(row, source="") in before]
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _measurement(row: ImportedRow) -> ImportedRow:
+    """What is equal, the time too, only in a copy of the same measurement."""
+    return replace(row, source="", place="")
 
 
 def _canonical_column(column: str) -> str:
@@ -183,6 +235,7 @@ def _content(file: Path) -> bytes | ImportProblem:
 def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequence[ImportProblem]) -> Input:
     """The side made of the files' contents; a copy of an earlier file is no further process."""
     digests: dict[str, str] = {}
+    measured: dict[str, str] = {}
     rows: list[ImportedRow] = []
     told = list(problems)
     for name, content in contents:
@@ -193,15 +246,21 @@ def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequenc
             continue
         digests[digest] = name
         read = _read(name, content)
+        measured |= {digest: name} if read.rows else {}
         rows += read.rows
         told += read.problems
     rows, copies = _without_copies(rows)
     told += copies
     if not rows:
-        found = "; ".join(dict.fromkeys(f"{problem}" for problem in told)) or "there is no file in it"
+        found = "; ".join(_lost_texts(told)) or "there is no file in it"
         hint = "give what llama-bench printed as JSON, JSONL, CSV, SQL or Markdown, or a journal"
         raise BadInput("E-nothing-readable", f"no row can be used: {found}", hint=hint, where=path)
-    return Input(Side(tuple(rows), tuple(told)), tuple(digests), len(contents))
+    return Input(Side(tuple(rows), tuple(told)), measured, len(contents))
+
+
+def _lost_texts(problems: Iterable[ImportProblem]) -> list[str]:
+    """What was lost where, without the slugs: the error that tells it has one."""
+    return list(dict.fromkeys(": ".join(filter(None, [problem.where, problem.lost])) for problem in problems))
 
 
 def _without_copies(rows: Iterable[ImportedRow]) -> tuple[list[ImportedRow], list[ImportProblem]]:
@@ -209,7 +268,7 @@ def _without_copies(rows: Iterable[ImportedRow]) -> tuple[list[ImportedRow], lis
     kept: dict[object, ImportedRow] = {}
     copies = []
     for row in rows:
-        said = replace(row, source="", place="") if row.time and not row.case else id(row)
+        said = _measurement(row) if row.time and not row.case else id(row)
         earlier = kept.setdefault(said, row)
         if earlier is not row:
             lost = f"{row.workload}: all that {earlier.where} says, its time too: a copy is no further process"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Throughput
-from harness.judging.wording import speed_text
+from harness.judging.wording import LEVEL, assumption_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.forest import ASCII, UNICODE, Axis, Glyphs, plot
 from harness.reporting.plain_words import signed
@@ -136,18 +136,42 @@ def _table(lines: Sequence[Line], layout: _Layout, glyphs: Glyphs) -> Table:
         ]
     columns.append(("change", "right", _change))
     if layout.details:
-        columns.append(("99 % interval", "left", _interval))
+        level = "" if any(map(_is_assumed, lines)) else f"{LEVEL} "
+        columns.append((f"{level}interval", "left", _interval))
     if axis:
         columns.append((axis.scale(), "left", lambda line: _plot(line, axis, glyphs)))
     if layout.details:
         columns.append(("quads", "right", lambda line: Text(str(line.quads) if line.quads else "")))
     columns.append(("", "left", lambda line: Text(line.word, style=line.style)))
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.caption, table.caption_justify = _caption(lines, layout), "left"
     for heading, side, _ in columns:
         table.add_column(Text(heading), justify=side, overflow="fold")
     for line in lines:
         table.add_row(*(cell(line) for _, _, cell in columns))
     return table
+
+
+def _caption(lines: Sequence[Line], layout: _Layout) -> Text | None:
+    """Of few quads nobody knows how far they scatter: what an interval assumes is told wherever it is shown."""
+    shown = [line for line in lines if line.ratio]
+    if not any(map(_is_assumed, shown)) or not (layout.plot or layout.details):
+        return None
+    by_assumption: dict[str, list[str]] = {}
+    for line in shown:
+        if line.ratio and _is_assumed(line):
+            by_assumption.setdefault(assumption_text(line.ratio), []).append(line.workload)
+    named = [
+        assumption if len(names) == len(shown) else f"{assumption} ({', '.join(names)})"
+        for assumption, names in by_assumption.items()
+    ]
+    others = "" if all(map(_is_assumed, shown)) else f"; else {LEVEL}"
+    dashed = "dashed: " if layout.plot else ""
+    return Text(f"{dashed}interval {one_line(', '.join(named))}, which is assumed{others}", style="dim")
+
+
+def _is_assumed(line: Line) -> bool:
+    return line.ratio is not None and line.ratio.assumed is not None
 
 
 def _axis(lines: Sequence[Line], width: int) -> Axis:

@@ -18,6 +18,8 @@ class Estimate:
         n: What it rests on: process starts (single arm), quads of four (contrast), blocks of all arms (attribution).
         unit: ``t/s``, ``ms``, ``ratio`` or ``MiB``.
         p: Two-sided p-value, where a test was made.
+        assumed: How far quads are taken to scatter (standard deviation of a log ratio), where nobody knows: interval
+            and p-value hold if they do. ``None``: the scatter is known or estimated.
     """
 
     value: float
@@ -26,6 +28,7 @@ class Estimate:
     n: int
     unit: str
     p: float | None = None
+    assumed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class Attribution:
         open: More blocks can still decide an effect.
         medians: Process medians of each arm, all of them.
         dropped: Blocks that lack an arm.
+        contrasts: Block by block, the log contrasts of the first and of the second factor.
     """
 
     first: Effect
@@ -70,6 +71,7 @@ class Attribution:
     open: bool
     medians: tuple[tuple[ProcessMedian, ...], ...] = ()
     dropped: int = 0
+    contrasts: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -127,11 +129,11 @@ def judge_blocks(
         spread: What is known beforehand of the scatter of quads.
     """
     first, second = factors
-    shared = Limits(limits.alpha / TESTS, limits.margin, limits.max_quads)
+    shared = limits_of_each(limits)
     half = Limits(shared.alpha, exp(log1p(limits.margin) / 2) - 1, limits.max_quads)
+    main = (tuple(_contrasts(blocks, _FIRST)), tuple(_contrasts(blocks, _SECOND)))
     decisions = (
-        _decided(_contrasts(blocks, _FIRST), shared, spread),
-        _decided(_contrasts(blocks, _SECOND), shared, spread),
+        *(_decided(contrasts, shared, spread) for contrasts in main),
         _decided([value / 2 for value in _contrasts(blocks, _BETWEEN)], half, spread),
     )
     words = [decision.throughput for decision, _ in decisions]
@@ -146,7 +148,13 @@ def judge_blocks(
         ),
         blocks=len(blocks),
         open=any(still_open for _, still_open in decisions),
+        contrasts=main,
     )
+
+
+def limits_of_each(limits: Limits) -> Limits:
+    """How strictly each main effect is decided: the tests of a case share its alpha."""
+    return replace(limits, alpha=limits.alpha / TESTS)
 
 
 def _decided(values: Sequence[float], limits: Limits, spread: Spread | None) -> tuple[Decision, bool]:

@@ -13,7 +13,8 @@ _SHOWN = (Throughput.REGRESSED, Throughput.IMPROVED)
 def attribution_text(found: Attribution) -> str:
     """E.g. ``of -12.0 %: build -1.1 % [-2.0, -0.2] (equivalent), ...``; what is missing where there are no figures."""
     if found.whole.ratio is None:
-        return f"{found.blocks} blocks with all four arms, at least {FEWEST_BLOCKS} are needed for an interval"
+        blocks = f"{found.blocks} block{'s' * (found.blocks != 1)}"
+        return f"{blocks} with all four arms, at least {FEWEST_BLOCKS} are needed for an interval"
     parts = ", ".join([_main(found.first), _main(found.second), _interaction(found)])
     basis = f"{100 * (1 - INTERVAL_ALPHA):g} % intervals, n = {found.blocks} blocks of four arms"
     dropped = f", {found.dropped} dropped for want of an arm" if found.dropped else ""

@@ -26,6 +26,9 @@ SMALLEST_SD = 1e-3
 """Smaller spreads are taken as this, known ones and the quads' own: no machine repeats itself better for long, and
 coarse times are equal by chance."""
 
+CONTRADICTED = 5.0
+"""Times a known spread by which the two processes of an arm may differ in the first quad before it is not believed."""
+
 _ASSUMED_SD = 0.10
 """What a quad may scatter by on any machine worth measuring on; the noisiest seen was 0.07."""
 
@@ -45,6 +48,7 @@ class Centre(NamedTuple):
         df: Degrees of freedom of the standard error.
         n: Quads it rests on.
         robust: Whether the outermost quads were left out.
+        assumed: How far quads are taken to scatter, where that is neither known nor estimated.
     """
 
     value: float
@@ -52,6 +56,7 @@ class Centre(NamedTuple):
     df: float
     n: int
     robust: bool = False
+    assumed: float | None = None
 
     def half(self, tail: float) -> float:
         """Half of the interval that leaves ``tail`` on either side."""
@@ -70,10 +75,23 @@ class Centre(NamedTuple):
 class Quads:
     """The quads of a case so far, with what was known of their scatter beforehand."""
 
-    __slots__ = ("_known", "_prior_df", "_spread", "_squares", "clearest", "highest", "lowest", "mean", "n", "values")
+    __slots__ = (
+        "_disbelieved",
+        "_known",
+        "_prior_df",
+        "_spread",
+        "_squares",
+        "clearest",
+        "highest",
+        "lowest",
+        "mean",
+        "n",
+        "values",
+    )
 
-    def __init__(self, spread: Spread | None) -> None:
+    def __init__(self, spread: Spread | None, disbelieved: Spread | None = None) -> None:
         self._spread = spread if spread and spread.df > 0 else None
+        self._disbelieved = disbelieved
         self._known = max(self._spread.quad_sd, SMALLEST_SD) if self._spread else 0.0
         self._prior_df = min(self._spread.df, _KNOWN_DF) if self._spread else 0.0
         self.values: list[float] = []
@@ -106,7 +124,7 @@ class Quads:
         """The mean; its scatter is a mean of the known one and the quads' own, by degrees of freedom."""
         df = 0.0 if self._is_distrusted else self._prior_df
         if not df and self.n < FEWEST:
-            return Centre(self.mean, max(self.bearable_sd, self._own_sd) / sqrt(self.n), math.inf, self.n)
+            return self._as_if(max(self.bearable_sd, self._own_sd))
         squares = df * self._known**2 + self._squares
         df += self.n - 1
         return Centre(self.mean, max(sqrt(squares / df), SMALLEST_SD) / sqrt(self.n), df, self.n)
@@ -150,7 +168,11 @@ class Quads:
 
     def bearable_centre(self) -> Centre:
         """The mean, as if quads scattered as far as can be borne."""
-        return Centre(self.mean, self.bearable_sd / sqrt(self.n), math.inf, self.n)
+        return self._as_if(self.bearable_sd)
+
+    def _as_if(self, quad_sd: float) -> Centre:
+        """The mean, if quads scattered exactly so far."""
+        return Centre(self.mean, quad_sd / sqrt(self.n), math.inf, self.n, assumed=quad_sd)
 
     @property
     def _own_sd(self) -> float:
@@ -169,7 +191,8 @@ class Quads:
 
     def _known_text(self) -> str:
         if self._spread is None:
-            return "no spread is known"
+            doubted = self._disbelieved
+            return disbelieved_text(doubted) if doubted else "no spread is known"
         dropped = " (dropped: they scatter further)" if self._is_distrusted else ""
         return f"known spread {percent(self._known)} from {self._spread.source}{dropped}"
 
@@ -177,6 +200,14 @@ class Quads:
 def count(quads: int) -> str:
     """A number of quads in words."""
     return f"{quads} quad{'s' * (quads != 1)}"
+
+
+def disbelieved_text(spread: Spread) -> str:
+    """A spread that is known and that the first quad contradicts."""
+    return (
+        f"known spread {percent(spread.quad_sd)} from {spread.source} (not believed: in the first quad the processes "
+        f"of one arm differ by more than {CONTRADICTED:g} times that)"
+    )
 
 
 def percent(share: float) -> str:

@@ -36,13 +36,12 @@ from harness.judging.comparing_cells import (
 )
 from harness.judging.comparing_evidence import Evidence
 from harness.judging.comparing_processes import Reduction
-from harness.judging.comparing_sessions import controls_of, movement, relative
+from harness.judging.comparing_sessions import movement, relative, with_controls
 from harness.judging.effects import ASSUMED, Component, Effect, bounded_exp, p_text
 
 DEFAULT_PROCESS_SPREAD = 0.035
 """Standard deviation between processes of an ordinary machine (3.4 % in the project's noise model, rounded up)."""
 _EQUIVALENCE_ALPHA = 0.05
-_MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +99,8 @@ class Comparison:
         verdict: The word.
         why: The deciding figure in words, or why there is none.
         notes: What has to be known beside it.
+        said_once: Names of settings that only one side says anything about.
+        is_relative: Whether the ratio is not that of the two speeds, but relative to baselines beside them.
     """
 
     case: str
@@ -111,11 +112,26 @@ class Comparison:
     verdict: Throughput
     why: str
     notes: tuple[str, ...] = ()
+    said_once: tuple[str, ...] = ()
+    is_relative: bool = False
 
     @property
     def reason(self) -> str:
         """Everything in one line."""
-        return "; ".join([self.why, *self.notes])
+        return "; ".join([self.why, *self.all_notes()])
+
+    def all_notes(self, most_listed: int | None = None) -> list[str]:
+        """The notes, with the settings that only one side says.
+
+        Args:
+            most_listed: How many of these to name; all by default.
+        """
+        if not self.said_once:
+            return [*self.notes]
+        listed = ", ".join(self.said_once[:most_listed])
+        left = len(self.said_once[most_listed:]) if most_listed else 0
+        more = f" and {left} more, see --format json" if left else ""
+        return [*self.notes, f"said by one side only, so not compared: {listed}{more}"]
 
 
 def compare_sides(baseline: Side, candidate: Side, settings: Settings) -> list[Comparison]:
@@ -137,6 +153,10 @@ def compare_sides(baseline: Side, candidate: Side, settings: Settings) -> list[C
 
 
 def _judged(meeting: Meeting, sides: tuple[Side, Side], settings: Settings) -> Comparison:
+    beside = with_controls(meeting, [side.rows for side in sides])
+    lost = sum(len(cell.rows) for cell in meeting)
+    meeting, controls = beside or (meeting, [])
+    lost -= sum(len(cell.rows) for cell in meeting)
     ours, theirs = meeting
     found = differences(ours, theirs)
     contrast = _contrast(found, settings)
@@ -154,12 +174,12 @@ def _judged(meeting: Meeting, sides: tuple[Side, Side], settings: Settings) -> C
     machines = [difference.text for difference in found if difference.factor == MACHINE]
     if machines and settings.factor != MACHINE:
         return replace(blank, why=f"no comparable baseline: another machine, {', '.join(machines)}")
-    controls = controls_of(meeting, [side.rows for side in sides])
     evidence = _evidence(meeting, controls, reduction, settings)
     if evidence is None:
         return replace(blank, why="a process has no repetition left after its warm-up")
-    beside = [*_session_notes(meeting, controls, reduction), *_contrast_notes(found, settings)]
-    return _decided(blank, evidence, [*beside, *_once_notes(ours, theirs)], settings)
+    notes = [*_session_notes(meeting, controls, reduction, lost), *_contrast_notes(found, settings)]
+    told = replace(blank, said_once=stated_once(ours, theirs), is_relative=bool(controls))
+    return _decided(told, evidence, notes, settings)
 
 
 def _evidence(
@@ -244,32 +264,31 @@ def _contrast_notes(found: Sequence[Difference], settings: Settings) -> list[str
         return ["nothing that the rows say differs: only their position is the contrast"]
     factors = _contrast(found, settings)
     contrast = [difference.text for difference in found if difference.factor in factors]
-    beside = [difference.text for difference in found if difference.factor not in factors]
-    if len(factors) > 1:
-        return [f"confounded: {', '.join(contrast)}, all at once"]
+    beside = [difference for difference in found if difference.factor not in factors]
+    sure = [difference.text for difference in beside if not difference.is_open]
+    unsure = [difference.text for difference in beside if difference.is_open]
     notes = [f"contrast: {', '.join(contrast)}"] if contrast else []
+    if len(factors) > 1:
+        notes = [f"confounded: {', '.join(contrast)}, all at once"]
     if settings.factor and not contrast:
         notes = [f"the rows do not say that the declared {settings.factor} differs"]
-    return [*notes, *([f"confounded: {', '.join(beside)}"] if beside else [])]
+    if sure:
+        notes.append(f"confounded: {', '.join(sure)}")
+    if unsure:
+        notes.append(f"perhaps confounded: {', '.join(unsure)}; auto leaves the choice to the build")
+    return notes
 
 
 def _contrast(found: Sequence[Difference], settings: Settings) -> frozenset[str]:
-    """What is meant to differ: as declared; else the build where it differs; else everything that does."""
-    factors = frozenset(difference.factor for difference in found)
+    """What is meant to differ: as declared; else the build where it differs; else everything that surely does."""
     if settings.factor:
         return frozenset({settings.factor})
+    sure = frozenset(difference.factor for difference in found if not difference.is_open)
+    factors = sure or frozenset(difference.factor for difference in found)
     return frozenset({BUILD}) if BUILD in factors else factors
 
 
-def _once_notes(ours: Cell, theirs: Cell) -> list[str]:
-    names = stated_once(ours, theirs)
-    if not names:
-        return []
-    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return [f"said by one side only, so not compared: {', '.join(names[:_MOST_LISTED])}{more}"]
-
-
-def _session_notes(meeting: Meeting, controls: list[list[ImportedRow]], reduction: Reduction) -> list[str]:
+def _session_notes(meeting: Meeting, controls: list[list[ImportedRow]], reduction: Reduction, lost: int) -> list[str]:
     """Of two journals of ours: what the ratio is relative to."""
     if not all(cell.first.case for cell in meeting):
         return []
@@ -277,9 +296,11 @@ def _session_notes(meeting: Meeting, controls: list[list[ImportedRow]], reductio
         lacking = "no baseline arm of the same bytes was measured beside it in both"
         return [f"two sessions: what changed on the machine between them is a part of the ratio, for {lacking}"]
     moved = f"{100 * (movement(controls, reduction) - 1):+.1f} %"
-    return [
+    told = (
         f"two sessions: the ratio is relative to the baseline arm beside it, the same bytes both times, moved {moved}"
-    ]
+    )
+    processes = f"{lost} process{'' if lost == 1 else 'es'} left out"
+    return [told, *([f"{processes}: no baseline was measured beside it in its block"] if lost else [])]
 
 
 def _is_control(row: ImportedRow) -> bool:
@@ -317,6 +338,8 @@ def _shown(ours: Cell, theirs: Cell, contrast: frozenset[str]) -> str:
     axes = [f"{name}={value}" for name, value in dict.fromkeys((*ours.axes, *theirs.axes))]
     said = dict(theirs.first.settings)
     differing = [
-        f"{name}={value}:{said[name]}" for name, value in ours.first.settings if name in contrast & said.keys()
+        f"{name}={value}:{said[name]}"
+        for name, value in ours.first.settings
+        if name in contrast & said.keys() and said[name] != value
     ]
     return " ".join([*axes, *differing])

@@ -21,6 +21,7 @@ _GIB = 2**30
 _ROUNDED = 0.006
 """Tables print sizes with two decimals."""
 _SHORTEST_COMMIT = 6
+_LEFT_OPEN = "auto"
 
 BUILD, MODEL, MACHINE = "build", "model", "machine"
 FACTORS = (BUILD, MODEL, MACHINE)
@@ -86,10 +87,12 @@ class Difference:
     Attributes:
         factor: ``build``, ``model``, ``machine`` or the name of a setting.
         text: In words, baseline first.
+        is_open: Whether one side left the choice to the build, so that both may have run alike.
     """
 
     factor: str
     text: str
+    is_open: bool = False
 
 
 Meeting = tuple[Cell, Cell]
@@ -124,12 +127,19 @@ def aligned(baseline: Sequence[ImportedRow], candidate: Sequence[ImportedRow]) -
 def differences(baseline: Cell, candidate: Cell) -> tuple[Difference, ...]:
     """Everything that both cells say and not alike."""
     ours, theirs = baseline.first, candidate.first
+    forks = {name for name, _ in ours.settings if says_fork(ours, name) and says_fork(theirs, name)}
+    said = ({name: value for name, value in row.settings if name not in forks} for row in (ours, theirs))
     return (
         *_build_difference(ours.build, theirs.build),
         *_model_difference(ours.model, theirs.model),
         *_listed(MACHINE, dict(ours.machine), dict(theirs.machine)),
-        *_listed("", dict(ours.settings), dict(theirs.settings)),
+        *_listed("", *said),
     )
+
+
+def says_fork(row: ImportedRow, column: str) -> bool:
+    """Whether a column that the author added only says again which fork the build is of."""
+    return row.build.fork is not None and dict(row.settings).get(column) == row.build.fork
 
 
 def stated_once(baseline: Cell, candidate: Cell) -> tuple[str, ...]:
@@ -235,15 +245,22 @@ def _key(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(said[name] for name in axes)
 
 
-def _with_axes(cells: list[Cell], shown: tuple[tuple[str, str], ...]) -> list[Cell]:
-    """The cells with what to show of them: the axes, and what else tells them from their neighbours."""
-    if len(cells) < 2:  # noqa: PLR2004 - one has no neighbour
-        return [Cell(cell.rows, shown) for cell in cells]
-    said = [{**cell.details, **cell.columns} for cell in cells]
+def _with_axes(
+    cells: list[Cell], shown: tuple[tuple[str, str], ...] = (), among: Sequence[Cell] | None = None
+) -> list[Cell]:
+    """The cells with what to show of them: the axes, and what else tells them from their neighbours.
+
+    Args:
+        cells: The cells.
+        shown: Axes that they have in common.
+        among: Their neighbours; by default each other's.
+    """
+    said = [{**cell.details, **cell.columns} for cell in (cells if among is None else among)]
     names = sorted({name for one in said for name in one if len({other.get(name) for other in said}) > 1})
+    told = [{**cell.details, **cell.columns} for cell in cells]
     return [
         Cell(cell.rows, (*shown, *((name, one[name]) for name in names if name in one and name not in dict(shown))))
-        for cell, one in zip(cells, said, strict=True)
+        for cell, one in zip(cells, told, strict=True)
     ]
 
 
@@ -254,7 +271,7 @@ def _no_workload(here: list[Cell], there: list[Cell], ours: list[Cell], theirs: 
     other = theirs if here else ours
     known = ", ".join(dict.fromkeys(cell.first.workload for cell in other)) or "nothing that can be used"
     why = f"the {_other(bool(here))} has no {(here or there)[0].first.workload}, it has {known}"
-    return [Alone(cell, bool(here), why) for cell in here or there]
+    return [Alone(cell, bool(here), why) for cell in _with_axes(here or there, among=ours if here else theirs)]
 
 
 def _no_model(mine: list[Cell], other: list[Cell], here: list[Cell], there: list[Cell]) -> list[Alone]:
@@ -265,7 +282,7 @@ def _no_model(mine: list[Cell], other: list[Cell], here: list[Cell], there: list
     else:
         known = ", ".join(dict.fromkeys(model_word(cell.first.model) for cell in rest))
         why = f"another model: {model_word(cells[0].first.model)}, the {_other(is_baseline)} has {known}"
-    return [Alone(cell, is_baseline, why) for cell in cells]
+    return [Alone(cell, is_baseline, why) for cell in _with_axes(cells, among=here if is_baseline else there)]
 
 
 def _other(is_baseline: bool) -> str:
@@ -307,4 +324,5 @@ def _sizes_differ(ours: float, theirs: float) -> bool:
 def _listed(factor: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[Difference]:
     for name in sorted(ours.keys() & theirs.keys()):
         if ours[name] != theirs[name]:
-            yield Difference(factor or name, f"{name} differs ({ours[name]} v {theirs[name]})")
+            is_open = _LEFT_OPEN in {ours[name], theirs[name]}
+            yield Difference(factor or name, f"{name} differs ({ours[name]} v {theirs[name]})", is_open)

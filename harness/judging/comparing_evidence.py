@@ -9,8 +9,10 @@ table's mean. The variance of the log ratio is put together from what is there:
   half. So a *process spread* is assumed, and a note says which and where it is from. It is the standard deviation of
   one process's figure; where processes scatter independently that is a quad's too (two processes an arm, in pairs).
   To its variance, over the number of processes, that of each figure by its own repetitions is added: the square of
-  their relative deviation over their number. Two processes that lie further apart than was assumed count with their
-  own scatter.
+  their relative deviation over their number, for a median of three or more times pi/2. Where a process has only two
+  repetitions left, which rest on one degree of freedom, one deviation is taken for the repetitions of both sides,
+  pooled with their degrees of freedom as weights. Two processes that lie further apart than was assumed count with
+  their own scatter.
 
 The components are added, and the ratio is tested by Welch and Satterthwaite (``effects``). A difference that is beyond
 the scatter of the repetitions but not beyond the process spread was real in that run; whether it comes again is not
@@ -34,6 +36,8 @@ MIN_STARTS = 3
 """Fewest processes of a side whose own scatter is judged by."""
 _UNKNOWN_SHARE = 0.5**2
 """Repetitions scatter half as far as processes: what is taken where they do not tell, as a share of the variance."""
+_ENOUGH_DF = 2
+"""Fewer degrees of freedom are those of two repetitions: a t-distribution whose 99 % reach 64 deviations far."""
 _BURN_IN_ALPHA = 0.01
 _BURN_IN_FROM = 4
 
@@ -108,9 +112,27 @@ class Evidence:
         seen = variance(process.log_tps for process in processes) if count > 1 else 0.0
         if count >= MIN_STARTS:
             return (Component(max(seen, SMALLEST_SD**2) / count, count - 1),)
-        unknown = self.spread.scaled(_UNKNOWN_SHARE)
-        within = [(process.within or unknown).scaled(1 / count**2) for process in processes]
-        return (Component(max(seen, self.spread.variance) / count, self.spread.df), *within)
+        unknown, pooled = self.spread.scaled(_UNKNOWN_SHARE), self._pooled_scatter()
+        within = [
+            (pooled.scaled(process.share) if pooled and process.within else process.within or unknown)
+            for process in processes
+        ]
+        parts = [part.scaled(1 / count**2) for part in within]
+        return (Component(max(seen, self.spread.variance) / count, self.spread.df), *parts)
+
+    def _pooled_scatter(self) -> Component | None:
+        """The variance of one repetition, of both sides together, where a process alone is too short to tell it.
+
+        Its degrees of freedom are the part of one of the processes that count with it, for Welch and Satterthwaite add
+        them up again.
+        """
+        told = [(one.within, one.share) for one in (*self.ours, *self.theirs) if one.within]
+        if not any(within.df < _ENOUGH_DF for within, _ in told):
+            return None
+        df = sum(within.df for within, _ in told)
+        variance_of_one = sum(within.df * within.variance / share for within, share in told) / df
+        counting = [one for side in (self.ours, self.theirs) if len(side) < MIN_STARTS for one in side if one.within]
+        return Component(variance_of_one, df / max(1, len(counting)))
 
     def _run_notes(self, alpha: float) -> list[str]:
         within = self.within()
@@ -127,17 +149,30 @@ class Evidence:
 
     def _design_notes(self) -> list[str]:
         if not self.paired:
-            counts = f"{len(self.ours)} and {len(self.theirs)} processes"
-            return [f"{counts} that do not alternate by their times: independent samples, drift is not cancelled"]
+            return [f"{self._why_unpaired()}: independent samples, drift is not cancelled"]
         orders = {one.time <= other.time for one, other in zip(self.ours, self.theirs, strict=True)}
         first = "the baseline" if True in orders else "the candidate"
         drift = f", {first} always first: drift inside a pair is not cancelled" if len(orders) == 1 else ""
         return [f"{len(self.ours)} pairs that alternate by their times{drift}"]
 
+    def _why_unpaired(self) -> str:
+        ours, theirs = len(self.ours), len(self.theirs)
+        if ours == theirs:
+            return f"{ours} and {theirs} processes that do not alternate by their times"
+        lacking = "baseline" if ours < theirs else "candidate"
+        return f"{ours} and {theirs} processes, {abs(ours - theirs)} missing in the {lacking}, so not paired"
+
     def _repetition_notes(self) -> list[str]:
+        notes = []
         if self.reduction.means:
-            return ["means of all repetitions, the first included, since a table has no more; 5 repetitions assumed"]
-        return [] if self.reduction.dropped else ["the first repetition is kept: a process has fewer than three"]
+            notes = ["means of all repetitions, the first included, since a table has no more; 5 repetitions assumed"]
+        elif not self.reduction.dropped:
+            notes = ["the first repetition is kept: a process has fewer than three"]
+        if self.count < MIN_STARTS and self._pooled_scatter():
+            fewest = min(process.repetitions for process in (*self.ours, *self.theirs) if process.within)
+            more = "measure with -r 5 or more to narrow the interval"
+            notes.append(f"only {fewest} repetitions of a process are left: scatter pooled of both sides; {more}")
+        return notes
 
     def _burn_in_notes(self) -> list[str]:
         sides = (("baseline", self.ours), ("candidate", self.theirs))

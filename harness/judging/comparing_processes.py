@@ -27,11 +27,15 @@ class Process:
         log_tps: Natural log of its speed.
         within: How uncertain that is by the scatter of its own repetitions; ``None``: not known.
         time: When it was measured; empty where unknown.
+        repetitions: How many the figure was made of.
+        share: Variance of the figure over that of one repetition.
     """
 
     log_tps: float
     within: Component | None
     time: str
+    repetitions: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +61,25 @@ class Reduction:
     def process(self, row: ImportedRow) -> Process | None:
         """The figure of a row; ``None`` where no repetition is left."""
         if row.summary:
-            spread, mean = row.summary.sd_tps, row.summary.mean_tps
-            within = None if spread is None else _within(spread / mean, row.summary.repetitions)
-            return Process(math.log(mean), within, _time(row))
+            spread, mean, count = row.summary.sd_tps, row.summary.mean_tps, row.summary.repetitions
+            return _process(math.log(mean), None if spread is None else spread / mean, count, row)
         kept = row.samples_ns[self.dropped if row.discarded is None else row.discarded :]
         speeds = [row.tokens * NS / value for value in kept]
         if not speeds:
             return None
         if self.means:
             mean = fmean(speeds)
-            return Process(math.log(mean), _within(_deviation(speeds) / mean, len(speeds)), _time(row))
+            return _process(math.log(mean), _deviation(speeds) / mean, len(speeds), row)
         logs = [math.log(speed) for speed in speeds]
         factor = _MEDIAN_VARIANCE if len(logs) > 2 else 1.0  # noqa: PLR2004 - of two the median is the mean
-        within = _within(_deviation(logs), len(logs))
-        return Process(median(logs), within.scaled(factor) if within else None, _time(row))
+        return _process(median(logs), _deviation(logs), len(logs), row, factor)
 
 
-def _within(relative_sd: float, count: int) -> Component | None:
-    """Variance of a mean of ``count`` repetitions; one alone does not tell."""
-    return Component(relative_sd**2 / count, count - 1) if count > 1 else None
+def _process(figure: float, sd: float | None, count: int, row: ImportedRow, factor: float = 1.0) -> Process:
+    """A figure of ``count`` repetitions that scatter by ``sd``, relative; one alone does not tell."""
+    share = factor / count
+    within = Component(sd**2 * share, count - 1) if sd is not None and count > 1 else None
+    return Process(figure, within, _time(row), count, share)
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -8,29 +8,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from harness.domain.imported import ImportedRow
-from harness.judging.comparing_cells import Meeting
+from harness.judging.comparing_cells import Cell, Meeting
 from harness.judging.comparing_processes import Process, Reduction
 from harness.judging.effects import Component
 
 
-def controls_of(meeting: Meeting, sides: Sequence[Sequence[ImportedRow]]) -> list[list[ImportedRow]]:
-    """For each row of both cells the baseline of its block; nothing where one lacks it or other bytes ran.
+def with_controls(
+    meeting: Meeting, sides: Sequence[Sequence[ImportedRow]]
+) -> tuple[Meeting, list[list[ImportedRow]]] | None:
+    """The processes of both cells beside which a baseline of the same bytes was measured, and those baselines.
+
+    A process whose baseline was interrupted is left out: it has nothing that it could be relative to.
 
     Args:
         meeting: The cells of an arm in two sessions.
         sides: All rows of the two sessions.
+
+    Returns:
+        ``None`` where a session has no such process, or other bytes ran.
     """
-    found = []
-    for cell, rows in zip(meeting, sides, strict=True):
-        wanted = (cell.first.control, cell.first.workload)
-        by_place = {row.place: row for row in rows if row.case and (row.case, row.workload) == wanted}
-        found.append([by_place[row.place] for row in cell.rows if row.place in by_place])
-    contents = {row.build.content for rows in found for row in rows}
-    whole = all(len(rows) == len(cell.rows) for cell, rows in zip(meeting, found, strict=True))
-    return found if whole and len(contents) == 1 and "" not in contents else []
+    (ours, our_controls), (theirs, their_controls) = (
+        _beside(cell, rows) for cell, rows in zip(meeting, sides, strict=True)
+    )
+    contents = {row.build.content for row in (*our_controls, *their_controls)}
+    if not our_controls or not their_controls or len(contents) != 1 or "" in contents:
+        return None
+    return (ours, theirs), [our_controls, their_controls]
+
+
+def _beside(cell: Cell, rows: Sequence[ImportedRow]) -> tuple[Cell, list[ImportedRow]]:
+    wanted = (cell.first.control, cell.first.workload)
+    by_place = {row.place: row for row in rows if row.case and (row.case, row.workload) == wanted}
+    kept = tuple(row for row in cell.rows if row.place in by_place)
+    return replace(cell, rows=kept), [by_place[row.place] for row in kept]
 
 
 def relative(rows: Sequence[ImportedRow], controls: Sequence[ImportedRow], reduction: Reduction) -> list[Process]:
@@ -59,4 +73,5 @@ def _difference(one: Process, other: Process) -> Process:
     if one.within and other.within:
         variance = one.within.variance + other.within.variance
         within = Component(variance, min(one.within.df, other.within.df))
-    return Process(one.log_tps - other.log_tps, within, one.time)
+    repetitions = min(one.repetitions, other.repetitions)
+    return Process(one.log_tps - other.log_tps, within, one.time, repetitions, max(one.share, other.share))

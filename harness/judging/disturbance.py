@@ -41,6 +41,8 @@ def _share(states: Sequence[Conditions], value: Callable[[Conditions], float | N
     if not known or max(known) < WORTH_TELLING:
         return ""
     typical, most = (round(100 * share) for share in (median(known), max(known)))
+    if not typical:
+        return words.format(f"up to {most} %")
     return words.format(f"{typical} %") + (f" (at most {most} %)" if most > typical else "")
 
 

@@ -21,7 +21,7 @@ from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Pitfall, Status, Throughput
 from harness.domain.workload import OutputProfile
 from harness.judging import gates
-from harness.judging.attribution import Attribution, judge_attribution
+from harness.judging.attribution import Attribution, judge_attribution, limits_of_each
 from harness.judging.attribution_words import attribution_text
 from harness.judging.contrasts import contrast_of
 from harness.judging.disturbance import disturbance_text
@@ -198,8 +198,13 @@ def _contrast_reason(
 
 def _shortfall(evidence: Evidence, found: ContrastVerdict) -> str:
     """How much more it would take."""
-    limits = limits_of(evidence.policy, evidence.record.job, evidence.case.workload_name)
-    return shortfall_text(found.log_ratios, limits, fmean(run.wall_s for run in evidence.all_runs))
+    job = evidence.record.job
+    limits = limits_of(evidence.policy, job, evidence.case.workload_name)
+    return shortfall_text([found.log_ratios], limits, job, _process_s(evidence))
+
+
+def _process_s(evidence: Evidence) -> float:
+    return fmean(run.wall_s for run in evidence.all_runs)
 
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:
@@ -234,7 +239,8 @@ def _attribution(evidence: Evidence, check: AttributionCheck) -> Verdict:
     )
     status = _attribution_status(found, check.expect)
     word = "inconclusive: " if status is Status.INCONCLUSIVE else ""
-    figures = ", ".join([speeds_text(arms, ", "), *_circumstances(evidence, status)])
+    notes = [_attribution_shortfall(evidence, found, check)] if status is Status.INCONCLUSIVE else []
+    figures = ", ".join([speeds_text(arms, ", "), *filter(None, notes), *_circumstances(evidence, status)])
     return evidence.verdict(
         status,
         f"{word}{attribution_text(found)}; {figures},",
@@ -243,6 +249,19 @@ def _attribution(evidence: Evidence, check: AttributionCheck) -> Verdict:
         arms=arms,
         effects=found.effects,
     )
+
+
+def _attribution_shortfall(evidence: Evidence, found: Attribution, check: AttributionCheck) -> str:
+    """How many more blocks would decide what the check asks of, the first factor or both."""
+    job = evidence.record.job
+    limits = limits_of_each(limits_of(evidence.policy, job, evidence.case.workload_name))
+    asked = found.effects[: 2 if check.expect is Expectation.REPORT else 1]
+    undecided = [
+        contrasts
+        for effect, contrasts in zip(asked, found.contrasts, strict=False)
+        if effect.throughput is Throughput.INCONCLUSIVE
+    ]
+    return shortfall_text(undecided, limits, job, _process_s(evidence))
 
 
 def _attribution_status(found: Attribution, expect: Expectation) -> Status:

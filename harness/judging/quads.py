@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 from harness.domain.measurement import ProcessRun
 from harness.domain.spread import Spread
-from harness.judging.centres import SMALLEST_SD
+from harness.judging.centres import CONTRADICTED, SMALLEST_SD
 from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian, process_medians
 
 BLOCKS = 2
 """Blocks of a quad."""
-
-_CONTRADICTED = 5.0
-"""Times a known spread by which the two processes of an arm may differ in the first quad before it is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ def bears_out(inside: float, spread: Spread) -> bool:
         inside: How far apart the two processes of one arm are in it, log scale.
         spread: What is known beforehand.
     """
-    return inside <= _CONTRADICTED * max(spread.quad_sd, SMALLEST_SD)
+    return inside <= CONTRADICTED * max(spread.quad_sd, SMALLEST_SD)
 
 
 def quads_of(

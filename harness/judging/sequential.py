@@ -90,7 +90,8 @@ class Decision:
         open: More quads can still decide.
         why: The deciding figure in words.
         ratio: Candidate speed over baseline speed at the quad of the decision (``n``: quads it rests on), with its 99 %
-            interval and the p-value of a single look; ``None`` without a quad.
+            interval and the p-value of a single look, or what these are if quads scatter as assumed; ``None`` without a
+            quad.
         next_look: Quads in all at which it is looked again, while open; else the quads that it took.
     """
 
@@ -106,7 +107,11 @@ _Found: TypeAlias = tuple[Throughput, str, Centre]
 
 
 def decide(
-    log_ratios: Sequence[float], limits: Limits, spread: Spread | None = None, insides: Sequence[float] = ()
+    log_ratios: Sequence[float],
+    limits: Limits,
+    spread: Spread | None = None,
+    insides: Sequence[float] = (),
+    disbelieved: Spread | None = None,
 ) -> Decision:
     """Walk through the looks in order; the first decision stands, whatever comes after it.
 
@@ -115,13 +120,14 @@ def decide(
         limits: How strictly is decided.
         spread: What is known beforehand of the quads' scatter.
         insides: For each quad, how far apart the two processes of one arm are in it, log scale; empty: not known.
+        disbelieved: A spread that is known and that the first quad contradicts: the reason tells of it, no more.
 
     Raises:
         ValueError: If a log ratio is not finite.
     """
     if not all(map(math.isfinite, log_ratios)):
         raise ValueError("a log ratio is not finite")
-    walk = _Walk(limits, spread)
+    walk = _Walk(limits, Quads(spread, disbelieved))
     for log_ratio, inside in zip(log_ratios[: limits.max_quads], chain(insides, repeat(0.0)), strict=False):
         if walk.add(log_ratio, inside):
             break
@@ -141,9 +147,9 @@ class _Walk:
         "_suspected_at",
     )
 
-    def __init__(self, limits: Limits, spread: Spread | None) -> None:
+    def __init__(self, limits: Limits, quads: Quads) -> None:
         self._limits = limits
-        self._quads = Quads(spread)
+        self._quads = quads
         self._spent = 0.0  # share of alpha that looks for a difference have had
         self._equivalence_looks = 0
         self._last_equivalence_look = 0
@@ -267,4 +273,4 @@ def _direction(centre: Centre) -> Throughput:
 def _ratio(centre: Centre) -> Estimate:
     half = centre.half(INTERVAL_ALPHA / 2)
     low, high = exp_bounded(centre.value - half), exp_bounded(centre.value + half)
-    return Estimate(exp_bounded(centre.value), low, high, centre.n, "ratio", centre.p)
+    return Estimate(exp_bounded(centre.value), low, high, centre.n, "ratio", centre.p, centre.assumed)

@@ -1,4 +1,4 @@
-"""How much more an inconclusive contrast would need: by simulating the rule on quads like those that it had."""
+"""How much more an inconclusive case would need: by simulating the rule on quads like those that it had."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean, stdev
 
+from harness.domain.job import Job
 from harness.domain.spread import Spread
 from harness.judging.budget import LIKELY, normal_paths
 from harness.judging.sequential import Limits, decide
@@ -18,31 +19,63 @@ _MOST = 256
 _PATHS = 60
 """Enough for a number that is told as "about"."""
 _DIGITS = 3
+_PROCESSES = 4
+"""Of a quad, and of a block of four arms."""
+_MINUTE_S = 60
+_BALANCED = {4: 4}
+"""By the arms of a job: its blocks are a multiple of this."""
+_UNITS = {1: "block", 2: "quad"}
+"""By the blocks that a job begins at once."""
 
 
-def shortfall_text(log_ratios: Sequence[float], limits: Limits, process_s: float) -> str:
-    """What would decide an open contrast, if the change is what it seems to be and quads go on to scatter like this.
+def shortfall_text(undecided: Sequence[Sequence[float]], limits: Limits, job: Job, process_s: float) -> str:
+    """What would decide an open case, if the change is what it seems to be and quads go on to scatter like this.
 
     Args:
-        log_ratios: One per quad.
+        undecided: Of each open effect, the log ratios: one per quad, or per block of four arms.
         limits: How strictly is decided.
+        job: Its job: what of its schedule and budget is too small is named.
         process_s: Mean wall time of its process starts, seconds.
 
     Returns:
-        Empty where there are too few quads to say.
+        Empty where nothing is open.
     """
-    had = len(log_ratios)
-    if had < FEWEST:
+    if not undecided:
         return ""
-    total = quads_likely_to_decide(log_ratios, limits)
-    if total is None:
+    unit = _UNITS[job.blocks_at_once]
+    had = len(undecided[0])
+    if had < FEWEST:
+        room = _room_text(FEWEST, job, process_s)
+        needed = f", {FEWEST} need {room}" if room else ""
+        return f"fewer than {FEWEST} {unit}s do not show how many it takes{needed}"
+    totals = [quads_likely_to_decide(log_ratios, limits) for log_ratios in undecided]
+    known = [total for total in totals if total is not None]
+    if len(known) < len(totals):
         return (
-            f"at this scatter not even {_MOST} quads are likely to decide it: less noise is needed, or a wider margin"
+            f"even if the estimate stands, not even {_MOST} {unit}s are likely to decide it at this scatter: "
+            f"less noise is needed, or a wider margin"
         )
-    more = max(1, total - had)
-    minutes = 4 * more * process_s / 60
-    time = f"{minutes:.0f} min" if minutes >= 1 else f"{60 * minutes:.0f} s"
-    return f"about {more} more quad{'' if more == 1 else 's'} ({time}) would likely decide it"
+    total = max(*known, had + 1)
+    more = total - had
+    seconds = _PROCESSES * more * process_s
+    time = f"{seconds / 60:.0f} min" if seconds >= _MINUTE_S else f"{seconds:.0f} s"
+    room = _room_text(total, job, process_s)
+    wanted = f": a new run needs {room}" if room else ""
+    plural = "s" * (more != 1)
+    return f"about {more} more {unit}{plural} ({time}) would likely decide it if the estimate stands{wanted}"
+
+
+def _room_text(quads: int, job: Job, process_s: float) -> str:
+    """The keys of the policy that leave no room for so many quads, with values that do; empty where all do."""
+    design = job.design
+    blocks = quads * job.blocks_at_once
+    blocks += -blocks % _BALANCED.get(len(job.arms), 1)
+    processes = design.burn_in * len(job.arms) + _PROCESSES * quads
+    minutes = math.ceil(processes * process_s / 60)
+    keys = [f"blocks = {blocks}"] if blocks > design.blocks else []
+    if design.minutes is not None and minutes > design.minutes:
+        keys.append(f"minutes = {minutes}")
+    return f"[policy] {' and '.join(keys)}" if keys else ""
 
 
 def quads_likely_to_decide(log_ratios: Sequence[float], limits: Limits) -> int | None:

@@ -15,9 +15,9 @@ from harness.domain.policy import Policy
 from harness.domain.spread import Spread
 from harness.domain.verdict import Estimate
 from harness.domain.words import Throughput
-from harness.judging.quads import QuadSet, quads_of
+from harness.judging.quads import quads_of
 from harness.judging.samples import DEFAULT_CEILING_TPS, ProcessMedian
-from harness.judging.sequential import Decision, Limits, decide
+from harness.judging.sequential import Limits, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,13 @@ def judge_contrast(
     """
     found = quads_of(baseline, candidate, workload, voided, ceiling_tps)
     known = found.borne_out(spread)
-    decision = decide(found.log_ratios, limits, known, found.insides)
-    final = _last_look(decision, found, limits, known)
+    disbelieved = spread if known is None else None
+    decision = decide(found.log_ratios, limits, known, found.insides, disbelieved)
+    if decision.open and found.quads:
+        last = replace(limits, max_quads=len(found.quads))
+        final = decide(found.log_ratios, last, known, found.insides, disbelieved)
+    else:
+        final = decision
     counted = found.quads[: final.ratio.n] if final.ratio else ()
     return ContrastVerdict(
         final.throughput,
@@ -103,12 +108,6 @@ def judge_contrast(
         incomplete=found.incomplete,
         open=decision.open and final.throughput is Throughput.INCONCLUSIVE,
     )
-
-
-def _last_look(decision: Decision, found: QuadSet, limits: Limits, spread: Spread | None) -> Decision:
-    if not decision.open or not found.quads:
-        return decision
-    return decide(found.log_ratios, replace(limits, max_quads=len(found.quads)), spread, found.insides)
 
 
 def _medians(pairs: Sequence[tuple[ProcessMedian, ProcessMedian]]) -> tuple[ProcessMedian, ...]:

@@ -17,9 +17,13 @@ from harness.domain.case import (
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate
+from harness.judging.centres import count, percent
 from harness.judging.sequential import INTERVAL_ALPHA
 
-_LEVEL = f"{100 * (1 - INTERVAL_ALPHA):g} %"
+NO_FLOOR = "the speed is shown, no floor"
+"""What is expected of a case that only measures."""
+
+LEVEL = f"{100 * (1 - INTERVAL_ALPHA):g} %"
 _WHOLE_FROM = 999.95
 _ONE_DIGIT_FROM = 99.995
 
@@ -44,17 +48,28 @@ def speeds_text(arms: Sequence[ArmSpeed], between: str = " -> ") -> str:
     return f"{between.join(map(arm_text, arms))} {unit}" if arms else "no speed"
 
 
+def interval_name(estimate: Estimate) -> str:
+    """What an interval holds: 99 %, or what it would hold if quads scattered as nobody knows that they do."""
+    assumption = assumption_text(estimate)
+    return f"interval {assumption}" if assumption else f"{LEVEL} interval"
+
+
+def assumption_text(estimate: Estimate) -> str:
+    """What its interval assumes, e.g. ``if quads scatter by 10 %``; empty where that is known or estimated."""
+    return "" if estimate.assumed is None else f"if quads scatter by {percent(estimate.assumed)}"
+
+
 def estimate_text(estimate: Estimate) -> str:
     """A figure with its interval and what it rests on."""
     if estimate.unit == "ratio":
         return (
             f"ratio {estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}] "
-            f"({_LEVEL} interval, n = {estimate.n} {'quad' if estimate.n == 1 else 'quads'})"
+            f"({interval_name(estimate)}, n = {count(estimate.n)})"
         )
     if estimate.unit == "MiB":
         return f"peak {estimate.value:.1f} MiB (n = {estimate.n} processes, lowest {estimate.low:.1f})"
     figures = f"{speed_text(estimate.value)} {estimate.unit} [{speed_text(estimate.low)}, {speed_text(estimate.high)}]"
-    return f"{figures} ({_LEVEL} interval, n = {estimate.n} processes)"
+    return f"{figures} ({interval_name(estimate)}, n = {estimate.n} processes)"
 
 
 def node_text(node: NodeFacts | None) -> str:
@@ -89,7 +104,7 @@ def _floor_text(check: FloorCheck) -> str:
     if check.max_ms is not None:
         return f"at most {check.max_ms:g} ms"
     floor = check.tokens_per_second
-    return "the speed is shown, no floor" if floor is None else f"at least {floor:g} t/s"
+    return NO_FLOOR if floor is None else f"at least {floor:g} t/s"
 
 
 _EXPECTED = {

@@ -1,4 +1,7 @@
-"""A ratio and its interval as one line of a forest plot: the margin as a band, no change in the middle."""
+"""A ratio and its interval as one line of a forest plot: the margin as a band, no change in the middle.
+
+An interval is dashed where it holds only if quads scatter as far as is assumed.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,14 @@ class Glyphs:
     band: str
     middle: str
     line: str
+    dashed: str
     point: str
     cut_left: str
     cut_right: str
 
 
-UNICODE = Glyphs(ground=" ", band="░", middle="│", line="━", point="●", cut_left="◂", cut_right="▸")
-ASCII = Glyphs(ground=" ", band=".", middle="|", line="-", point="o", cut_left="<", cut_right=">")
+UNICODE = Glyphs(ground=" ", band="░", middle="│", line="━", dashed="╍", point="●", cut_left="◂", cut_right="▸")
+ASCII = Glyphs(ground=" ", band=".", middle="|", line="-", dashed="~", point="o", cut_left="<", cut_right=">")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,10 @@ def plot(axis: Axis, ratio: Estimate | None, margin: float, glyphs: Glyphs = UNI
     row[axis.width // 2] = (glyphs.middle, False)
     if ratio is None:
         return row
+    line = glyphs.line if ratio.assumed is None else glyphs.dashed
     low, high = axis.position(ratio.low), axis.position(ratio.high)
     for column in range(max(0, low), min(axis.width - 1, high) + 1):
-        row[column] = (glyphs.line, True)
+        row[column] = (line, True)
     if low < 0:
         row[0] = (glyphs.cut_left, True)
     if high >= axis.width:

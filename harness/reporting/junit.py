@@ -179,3 +179,5 @@ def _estimate_properties(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "unit", estimate.unit
     if estimate.p is not None:
         yield "p", f"{estimate.p:.3g}"
+    if estimate.assumed is not None:
+        yield "assumed", f"{estimate.assumed:.3g}"

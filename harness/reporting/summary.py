@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.domain.verdict import Estimate, Verdict
 from harness.domain.words import Status
-from harness.judging.wording import arm_text, speed_text
+from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.outcomes import counts_line, gone_pitfalls
 
@@ -105,8 +105,9 @@ def _case(verdict: Verdict) -> str:
 
 
 def _words(verdict: Verdict) -> str:
-    """The status, and the word that says more where there is one."""
-    finer = verdict.pitfall or verdict.throughput or verdict.equivalence
+    """The status, and the word that says more where there is one: what only was measured is not approved of."""
+    measured = "measured" if verdict.status is Status.PASS and verdict.expected == NO_FLOOR else ""
+    finer = verdict.pitfall or verdict.throughput or verdict.equivalence or measured
     return f"{verdict.status} {finer}" if finer and str(finer) != str(verdict.status) else str(verdict.status)
 
 
@@ -122,7 +123,8 @@ def _speeds(verdict: Verdict) -> str:
 def _figures(verdict: Verdict) -> str:
     """The one figure; of an attribution the whole change, the two factors and their interaction, a line each."""
     if not verdict.effects:
-        return _figure(verdict.estimate)
+        assumption = assumption_text(verdict.estimate) if verdict.estimate else ""
+        return "\n".join(filter(None, [_figure(verdict.estimate), assumption]))
     *judged, whole = (*verdict.effects[:_JUDGED], verdict.effects[-1])
     return "\n".join(f"{_figure(effect.ratio)} {_short(effect.name)}" for effect in (whole, *judged) if effect.ratio)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -15,10 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "running"))
 
 from ab_support import board_of, events, planned
 
+from harness.cli.ab_report import as_json, markdown, verdict_words
 from harness.cli.ab_view import LiveView, PlainView, view_for
 from harness.cli.contrast_table import contrast_table, line_of
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status, Throughput
 from harness.running.ab import AbPlan
 from harness.running.ab_board import Board
+from harness.running.ab_run import AbResult
 
 RATIOS = {"pp256": 0.5, "tg64": 1.0}
 
@@ -30,9 +35,9 @@ class Terminal(StringIO):
         return True
 
 
-def measured(plan: AbPlan, quads: float = 3) -> Board:
+def measured(plan: AbPlan, quads: float = 3, ratios: Mapping[str, float] = RATIOS) -> Board:
     board = board_of(plan)
-    for event in events(plan, RATIOS, quads):
+    for event in events(plan, ratios, quads):
         board.take(event)
     return board
 
@@ -55,10 +60,36 @@ def test_the_table_fits_every_width_and_keeps_workload_change_and_word(width: in
 
 def test_more_room_shows_more() -> None:
     board = measured(planned())
-    assert "99 % interval" in printed(board, 160)[0]
+    assert "interval" in printed(board, 160)[0]
     assert "1.00" in printed(board, 80)[0]
     assert "old t/s" in printed(board, 64)[0]
     assert "old t/s" not in printed(board, 34)[0]
+
+
+@pytest.mark.parametrize(("quads", "assumed"), [(1, True), (2, True), (3, False)])
+def test_intervals_of_few_quads_are_not_told_as_knowledge(quads: int, assumed: bool) -> None:
+    """In the table at any width with an interval in it, in words, on a page and as data."""
+    plan = planned()
+    board = measured(plan, quads, {"pp256": 0.98, "tg64": 1.0})
+    for width in (80, 160):
+        text = "\n".join(printed(board, width))
+        assert ("dashed: interval if quads scatter by 10 %, which is assumed" in " ".join(text.split())) is assumed
+        assert ("99 % interval" in text) is (width == 160 and not assumed)
+    ratio = board.rows[0].decision.ratio
+    assert ratio is not None
+    verdict = Verdict("a", Status.INCONCLUSIVE, "why", throughput=Throughput.INCONCLUSIVE, estimate=ratio)
+    result = AbResult(plan, board, {"pp256": verdict}, {}, None, False, Path("reports"))
+    told = verdict_words(result, "pp256")
+    unknown = "nobody knows yet how far quads scatter, if quads scatter by 10 %"
+    assert ("looks" in told, unknown in told) == (not assumed, assumed)
+    assert "(if quads scatter by 10 %)" in markdown(result) if assumed else "(99 %)" in markdown(result)
+    assert as_json(result)["results"][0]["assumed_quad_sd"] == (0.1 if assumed else None)
+
+
+def test_beside_known_intervals_the_assumed_ones_are_named() -> None:
+    """One is decided at once by two quads, the other one has three."""
+    text = " ".join(" ".join(printed(measured(planned()), 160)).split())
+    assert "dashed: interval if quads scatter by 10 % (pp256), which is assumed; else 99 %" in text
 
 
 def test_the_live_screen_says_what_runs_and_how_much_time_is_used() -> None:

@@ -90,7 +90,11 @@ def test_a_table_a_reader_understands() -> None:
 
 def test_a_page() -> None:
     result = run(TABLES / "mainline.md", "--split", "flash_attn=1:0", "--format", "markdown")
-    assert "| pp512 | fa=1:0 | 11.80 | 14.29 | 1.211 [1.066, 1.376] | improved |" in result.output
+    lines = result.output.splitlines()
+    assert lines[0].startswith(f"- both sides: `{TABLES / 'mainline.md'}`: 4 rows; llama.cpp 15e03282 (5318)")
+    assert "| workload | settings | baseline t/s | candidate t/s | ratio [99 %] | verdict |" in lines
+    assert "| pp512 | fa=1:0 | 11.80 | 14.29 | 1.211 [1.066, 1.376] | improved |" in lines
+    assert lines[-1] == "**2 rows: 1 improved, 1 inconclusive**"
     assert result.exit_code == 3
 
 
@@ -126,6 +130,35 @@ def test_a_copy_of_a_file_is_no_process(tmp_path: Path) -> None:
     assert "6 pairs" in result.output
 
 
+def test_a_measurement_on_both_sides_is_refused(tmp_path: Path) -> None:
+    """Five of six files alike would be judged equivalent, whatever the sixth says."""
+    baseline, candidate = folders(tmp_path)
+    shutil.rmtree(candidate)
+    shutil.copytree(baseline, candidate)
+    shutil.copy(RECORDINGS / f"{MAINLINE}.q4k_hybrid.json", candidate / "round_12.json")
+    error = refused(baseline, candidate)
+    assert error.slug == "E-no-contrast"
+    assert "5 of 6 files" in error.message
+    assert "round_7.json" in error.message
+
+
+def test_what_lies_on_both_sides_beside_the_measurements_is_no_copy_of_one(tmp_path: Path) -> None:
+    baseline, candidate = folders(tmp_path)
+    for folder in (baseline, candidate):
+        (folder / "machine.txt").write_text("one machine")
+    assert [row["verdict"] for row in told(baseline, candidate)] == ["regressed", "regressed"]
+
+
+def test_a_row_on_both_sides_is_refused_whatever_its_file_looks_like(tmp_path: Path) -> None:
+    rows = json.loads((RECORDINGS / f"{MAINLINE}.full_1.json").read_text())
+    more = json.loads((RECORDINGS / f"{MAINLINE}.full_2.json").read_text())
+    (tmp_path / "before.json").write_text(json.dumps(rows))
+    (tmp_path / "after.json").write_text(json.dumps([*rows, *more]))
+    error = refused(tmp_path / "before.json", tmp_path / "after.json")
+    assert error.slug == "E-no-contrast"
+    assert "after.json, row 1" in error.message
+
+
 def test_a_row_listed_twice_is_one_process(tmp_path: Path) -> None:
     """Else one run pasted four times would be four processes that do not scatter: anything is certain then."""
     for name, repeats in (("once", 1), ("again", 4)):
@@ -153,7 +186,8 @@ def test_what_lies_about_in_a_folder_is_named(tmp_path: Path) -> None:
     with (candidate / "model.gguf").open("wb") as file:
         file.truncate(2**30)
     result = run(baseline, candidate)
-    assert [line.split(":")[1].strip() for line in result.stderr.splitlines()] == ["E-too-large", "E-nothing-readable"]
+    told = [line.split(": ")[1:3] for line in result.stderr.splitlines()]
+    assert told == [["note", "E-too-large"], ["note", "E-nothing-readable"]]
     assert "6 pairs" in result.output
 
 
@@ -196,6 +230,32 @@ def test_bad_input_is_named(arguments: list[object], slug: str) -> None:
     assert refused(*arguments).slug == slug
 
 
+def test_an_error_has_its_slug_once(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("nothing")
+    assert f"{refused(tmp_path / 'bad.json', TABLES / 'mainline.md')}".count("E-nothing-readable") <= 1
+    assert "E-nothing-readable" not in refused(tmp_path / "bad.json", TABLES / "mainline.md").message
+
+
+def test_what_ends_nothing_is_told_as_a_note() -> None:
+    told = run(TABLES / "cherrypicked.md", "--split", "fork").stderr
+    assert told.startswith("moe-harness: note: E-no-build-line")
+
+
+@pytest.mark.parametrize(("values", "words"), [("0:2", "no row says fa=2"), ("1:1", "needs two values")])
+def test_values_that_no_split_has_are_named(values: str, words: str) -> None:
+    error = refused(TABLES / "mainline.md", "--split", f"fa={values}")
+    assert words in error.message
+    assert error.hint == "say which: --split fa=0:1"
+
+
+def test_a_table_names_some_of_many_settings_and_data_name_all(tmp_path: Path) -> None:
+    baseline, candidate = folders(tmp_path)
+    assert "fmoe and 19 more, see --format json" in run(baseline, candidate).stdout
+    (reason, _) = (row["reason"] for row in told(baseline, candidate))
+    assert "more" not in reason.partition("said by one side only")[2]
+    assert len(reason.partition("so not compared: ")[2].split(", ")) == 27
+
+
 def test_a_factor_can_be_said_by_its_fields_name() -> None:
     rows = told(TABLES / "mainline.md", TABLES / "ik_exps.md", "--factor", "file")
     assert "contrast: model file differs (IQ4_XS v IQ4_XS_R8)" in rows[0]["reason"]
@@ -216,11 +276,19 @@ def test_a_share_is_between_nothing_and_all(share: str) -> None:
     assert run(TABLES / "mainline.md", "--split", "fa", "--process-spread", share).exit_code == 2
 
 
-def test_the_handmade_table_is_split_by_fork() -> None:
-    rows = told(TABLES / "cherrypicked.md", "--split", "fork=llama.cpp:ik_llama.cpp")
+@pytest.mark.parametrize("column", ["fork", "framework"])
+def test_the_handmade_table_is_split_by_fork(column: str) -> None:
+    """The author's column says the fork, and no more: it confounds nothing."""
+    rows = told(TABLES / "cherrypicked.md", "--split", f"{column}=llama.cpp:ik_llama.cpp")
     assert [(row["workload"], row["verdict"]) for row in rows] == [("pp512", "inconclusive"), ("tg128", "inconclusive")]
     assert "contrast: build differs" in rows[0]["reason"]
-    assert "confounded: model file differs (IQ4_XS v IQ4_XS_R8)" in rows[0]["reason"]
+    assert "confounded: model file differs (IQ4_XS v IQ4_XS_R8); said" in rows[0]["reason"]
+    assert "framework" not in rows[0]["reason"]
+
+
+def test_a_factor_can_be_a_column_that_says_the_fork() -> None:
+    rows = told(TABLES / "cherrypicked.md", "--split", "fork=llama.cpp:ik_llama.cpp", "--factor", "framework")
+    assert "contrast: build differs" in rows[0]["reason"]
 
 
 # ---- what is known of the machine ------------------------------------------------------------------------------------
@@ -290,6 +358,38 @@ def test_candidate_arms_of_two_journals_are_compared_through_time(tmp_path: Path
     assert row["case"].endswith("@any")
     assert row["ratio"] == pytest.approx((70 / 99) / (90 / 100), rel=0.01)
     assert "relative to the baseline arm beside it, the same bytes both times, moved -1.0 %" in row["reason"]
+
+
+def test_a_ratio_that_is_relative_is_marked(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = journal(tmp_path / "after", [50, 50.5, 49.5, 50.1], [35, 35.5, 35.2, 34.5])
+    printed = run(before, after).stdout
+    assert "* [" in printed
+    assert "* not candidate over baseline of this line" in printed
+    assert "* [" not in run(TABLES / "mainline.md", "--split", "fa").stdout
+
+
+def test_a_journal_that_goes_on_is_not_compared_with_its_beginning(tmp_path: Path) -> None:
+    before = journal(tmp_path / "before", [100, 101], [90, 91])
+    after = journal(tmp_path / "after", [100, 101, 99, 98], [90, 91, 90, 89])
+    assert refused(before, after).slug == "E-no-contrast"
+
+
+def test_a_process_whose_baseline_was_interrupted_is_left_out(tmp_path: Path) -> None:
+    """One baseline too few: the others are still there to be relative to."""
+    before = journal(tmp_path / "before", [100, 101, 99, 100], [90, 91, 90, 89])
+    after = tmp_path / "after"
+    with JournalWriter(after) as writer:
+        journal_head(writer, NODE)
+        for each in arms_runs([50, 50.5, 49.5, 50.1], [35, 35.5, 35.2, 34.5]):
+            if (each.step.block, each.step.arm) == (3, 0):
+                continue
+            writer.process(JOB.id, 1, each)
+        writer.job_finished(JOB.id, 1, None)
+    (row,) = told(before, after)
+    assert row["ratio"] == pytest.approx((35 / 50) / (90 / 100), rel=0.02)
+    assert "no baseline arm of the same bytes" not in row["reason"]
+    assert "1 process left out: no baseline was measured beside it in its block" in row["reason"]
 
 
 def test_a_machine_that_became_slower_is_no_regression(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
 from harness.domain.words import Status, Throughput
+from harness.judging.disturbance import disturbance_text
 from harness.judging.ending import ending_text
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
@@ -54,11 +55,26 @@ def test_void_data_of_what_passed_are_in_the_summary() -> None:
     assert f"void data: {void.case}\n    1 quad void on all arms: cores throttled" in summary_text([void])
 
 
-@pytest.mark.parametrize(
-    ("minutes", "end"), [(5.0, JobEnd.DECIDED), (5.0, JobEnd.SCHEDULE), (5.0, None), (None, JobEnd.SCHEDULE)]
-)
+@pytest.mark.parametrize(("minutes", "end"), [(5.0, JobEnd.DECIDED), (5.0, None), (None, JobEnd.BUDGET)])
 def test_another_end_is_not_the_budgets(minutes: float | None, end: JobEnd | None) -> None:
     assert ending_text(ended(NOISY, minutes, end)) == ""
+
+
+def test_a_schedule_that_is_over_is_named_beside_what_a_new_run_needs() -> None:
+    """The budget had room left: more minutes alone would change nothing."""
+    reason = judge(contrast(), ended(NOISY, 60, JobEnd.SCHEDULE), Policy(margin=0.05)).reason
+    assert "the schedule of 8 blocks ended after 3 quads" in reason
+    assert "budget" not in reason
+    assert "a new run needs [policy] blocks = " in reason
+    assert "minutes = " not in reason
+
+
+def test_other_work_that_was_nothing_typically_is_told_by_its_most() -> None:
+    """Not ``the hypervisor gave 0 % to others``."""
+    stolen = [
+        replace(run, conditions=replace(run.conditions, steal=0.03 * (index == 1))) for index, run in enumerate(NOISY)
+    ]
+    assert disturbance_text(stolen) == "the hypervisor gave up to 3 % of the pinned cores to others"
 
 
 def test_one_is_said_in_the_singular() -> None:

@@ -148,6 +148,35 @@ def test_a_table_makes_means_of_both_sides() -> None:
     assert "means of all repetitions" in found.reason
 
 
+def test_two_repetitions_that_are_left_share_one_deviation() -> None:
+    """By hand: of (100, 101) and (90, 99) one s^2 with two degrees of freedom; alone the second has one."""
+    found = only([row(50, 100, 101)], [row(50, 90, 99)])
+    assert found.ratio is not None
+    pooled = (math.log(101 / 100) ** 2 / 2 + math.log(99 / 90) ** 2 / 2) / 2
+    by_repetitions = 9.925 * math.sqrt(2 * pooled / 2)
+    assert math.log(found.ratio.high / found.ratio.value) == pytest.approx(by_repetitions, rel=0.001)
+    assert "only 2 repetitions of a process are left: scatter pooled of both sides" in found.reason
+
+
+def test_a_longer_side_lends_its_deviation_to_a_short_one() -> None:
+    """Two and four repetitions: four degrees of freedom, not the one of the short side."""
+    found = only([row(50, 100, 110)], [row(50, 95, 96, 97, 98)])
+    assert found.ratio is not None
+    assert math.log(found.ratio.high / found.ratio.value) < 0.3
+
+
+def test_a_short_process_beside_many_short_ones_has_all_their_degrees_of_freedom() -> None:
+    """One process of two repetitions against four: their five deviations are five degrees of freedom."""
+    theirs = [row(50, speed, speed * 1.1) for speed in (95, 96, 97, 98)]
+    found = only([row(50, 100, 110)], theirs)
+    assert found.ratio is not None
+    assert math.log(found.ratio.high / found.ratio.value) < 0.3
+
+
+def test_processes_of_five_repetitions_are_judged_each_by_its_own() -> None:
+    assert "pooled" not in only([row(50, 100, 101, 99, 100)], [row(50, 90, 91, 92, 89)]).reason
+
+
 def test_one_sample_is_judged_by_what_is_assumed() -> None:
     assert only([row(100)], [row(103)]).verdict is Throughput.INCONCLUSIVE
     assert only([row(100)], [row(60)]).verdict is Throughput.REGRESSED
@@ -210,6 +239,16 @@ def test_a_known_spread_takes_the_place_of_the_assumption() -> None:
     assert "process spread of 0.3 % is assumed (calibration of 2026-11-30)" in found.reason
 
 
+def test_a_missing_process_is_told_as_missing() -> None:
+    times = [f"2026-11-30T10:0{minute}:00Z" for minute in range(8)]
+    ours = [row(speed, at=at) for speed, at in zip((100, 101, 102, 103), times[::2], strict=True)]
+    theirs = [row(speed, at=at) for speed, at in zip((97, 98, 99), times[1:7:2], strict=True)]
+    told = only(ours, theirs).reason
+    assert "4 and 3 processes, 1 missing in the candidate, so not paired: independent samples" in told
+    assert "do not alternate" not in told
+    assert "3 and 4 processes, 1 missing in the baseline" in only(theirs, ours).reason
+
+
 def test_alike_within_the_margin_is_equivalent() -> None:
     found = only([row(100), row(101), row(99)], [row(100.5), row(99.5), row(101)])
     assert found.verdict is Throughput.EQUIVALENT
@@ -236,6 +275,29 @@ def test_a_flag_that_one_side_alone_varies_leaves_rows_alone() -> None:
     assert [one.verdict for one in found] == [Throughput.INCONCLUSIVE, Throughput.NOT_COMPARABLE]
     assert found[1].why.startswith("the candidate has no row with fa=0")
     assert (found[1].baseline, found[1].candidate) == (pytest.approx(100), None)
+
+
+def test_rows_without_a_partner_show_what_tells_them_apart() -> None:
+    ours = [row(100, workload=load, settings=setting(fa=fa)) for load in ("pp100", "tg32") for fa in ("0", "1")]
+    theirs = [row(100, settings=setting(fa=fa)) for fa in ("0", "1")]
+    found = compare_sides(Side(tuple(ours)), Side(tuple(theirs)), AT_3_5)
+    alone = [one for one in found if one.verdict is Throughput.NOT_COMPARABLE]
+    assert [(one.workload, one.settings) for one in alone] == [("tg32", "fa=0"), ("tg32", "fa=1")]
+
+
+def test_a_declared_factor_that_does_not_differ_is_not_shown_as_if() -> None:
+    said = setting(fa="1")
+    found = only([row(100, settings=said)], [row(90, settings=said)], Settings(factor="fa"))
+    assert "1:1" not in found.settings
+
+
+def test_what_a_build_was_left_to_choose_is_no_certain_difference() -> None:
+    forks = (Fork.LLAMA_CPP, "auto"), (Fork.IK_LLAMA_CPP, "1")
+    ours, theirs = (row(100, build=ImportedBuild(fork), settings=setting(mmap=mmap)) for fork, mmap in forks)
+    told = only([ours], [theirs])
+    assert "perhaps confounded: mmap differs (auto v 1); auto leaves the choice to the build" in told.notes
+    declared = only([ours], [theirs], Settings(factor="mmap"))
+    assert "contrast: mmap differs (auto v 1)" in declared.notes
 
 
 def test_several_differences_without_a_build_are_all_confounded() -> None:

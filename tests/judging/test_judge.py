@@ -24,8 +24,10 @@ from judging_support import (
 
 from harness.domain.case import Case, Expectation
 from harness.domain.failure import Failure, FailureKind
+from harness.domain.job import Design
 from harness.domain.node import NodeClass
 from harness.domain.policy import Policy
+from harness.domain.stopping import JobEnd
 from harness.domain.words import Equivalence, Pitfall, Status, Throughput
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
@@ -235,3 +237,18 @@ def test_single_arm_of_a_pair_job_is_found_by_identity() -> None:
     assert judge(case, record(SLOWER), POLICY).status is Status.FAIL
     assert judge(case, replace(record(SLOWER), node=None), POLICY).reason.endswith("on unknown node @any")
     assert NODE.niceness == 0
+
+
+def test_of_two_quads_the_reason_says_what_the_interval_assumes() -> None:
+    """Nobody knows how far they scatter: that is no 99 % interval."""
+    reason = judge(contrast(), record(arms_runs([100, 101, 99, 100], [97, 99, 96, 98])), POLICY).reason
+    assert "(interval if quads scatter by 10 %, n = 2 quads)" in reason
+    assert "99 %" not in reason
+
+
+@pytest.mark.parametrize("quads", [1, 2])
+def test_few_quads_are_told_what_more_would_take(quads: int) -> None:
+    few = replace(record(arms_runs([100, 101] * quads, [97, 99] * quads)), end=JobEnd.BUDGET)
+    design = Design(blocks=24, minutes=0.2)
+    reason = judge(contrast(), replace(few, job=replace(few.job, design=design)), POLICY).reason
+    assert "fewer than 3 quads do not show how many it takes, 3 need [policy] minutes = 1" in reason

@@ -58,3 +58,15 @@ def test_one_quad_of_a_busy_machine_decides_nothing(
     assert (found.throughput is Throughput.REGRESSED) is is_clear
     job = Job((BASELINE, CANDIDATE), (PP,), None, ANY, Design(blocks=48), (contrast().id,), spreads=(QUIET,))
     assert is_decided(job, runs, "pp512", Policy(alpha=1e-3)) is is_clear
+
+
+@pytest.mark.parametrize("believed", [False, True])
+def test_a_contradicted_spread_is_told_as_known_and_not_believed(believed: bool) -> None:
+    """Also at the last look, and never as if nothing were known."""
+    runs = arms_runs(*(CLEAN if believed else BUSY))
+    why = judge_contrast(runs[:2], runs[2:], "pp512", LIMITS, spread=QUIET).why
+    assert "known spread 1.8 % from calibration of a quiet day" in why
+    assert ("not believed: in the first quad the processes of one arm differ by more than 5 times that" in why) is (
+        not believed
+    )
+    assert "no spread is known" not in why

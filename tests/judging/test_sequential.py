@@ -114,6 +114,32 @@ def test_known_spread_and_its_source_are_told() -> None:
     assert "no spread is known" in decide([-0.7, -0.7], GATE).why
 
 
+@pytest.mark.parametrize(
+    ("log_ratios", "spread", "assumed"),
+    [
+        ([0.02], None, 0.10),
+        ([0.02, 0.03], None, 0.10),
+        ([0.6, 0.6], None, 0.10),  # decided at once
+        ([0.6, 0.6], replace(KNOWN, quad_sd=0.07), 0.14),
+        ([0.0, 0.5], None, 0.5 / math.sqrt(2)),
+        ([0.02], KNOWN, None),
+        ([0.02, 0.03], replace(KNOWN, df=2), None),
+        ([0.02, 0.03, 0.01], None, None),
+        ([-0.01, 0.01] * 8, None, None),
+    ],
+)
+def test_an_interval_of_a_scatter_that_nobody_knows_says_what_it_assumes(
+    log_ratios: list[float], spread: Spread | None, assumed: float | None
+) -> None:
+    """Of one or two quads without a known spread, and where the first ones decide at once."""
+    ratio = decide(log_ratios, ADVICE, spread).ratio
+    assert ratio is not None
+    assert ratio.assumed == (None if assumed is None else pytest.approx(assumed))
+    if assumed is not None:
+        width = math.log(ratio.high / ratio.low) / 2
+        assert width == pytest.approx(2.5758 * assumed / math.sqrt(ratio.n), rel=1e-3)
+
+
 @pytest.mark.parametrize("sd", [0.003, 0.01, 0.034, 0.068])
 @pytest.mark.parametrize("factor", [0.5, 0.09, 2.0])
 def test_a_factor_of_two_is_decided_after_two_quads_on_any_plausible_machine(sd: float, factor: float) -> None:

@@ -64,3 +64,8 @@ def test_swapping_the_arms_mirrors_the_line(found: Estimate, width: int) -> None
     mirror = str.maketrans("<>", "><")
     ours, theirs = drawn(axis, found), drawn(axis, swapped)[::-1].translate(mirror)
     assert abs(ours.index("o") - theirs.index("o")) <= 1  # a half rounds to the even column
+
+
+def test_an_interval_that_is_assumed_is_dashed() -> None:
+    assumed = Estimate(1.0, 0.5, 2.0, 2, "ratio", 0.5, 0.1)
+    assert drawn(Axis(gain=1.0, width=11), assumed) == "~~~~~o~~~~~"

@@ -20,6 +20,7 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Pitfall, Status
 from harness.judging.judge import judge
 from harness.reporting.clean import capped, clean
+from harness.reporting.codec import decode, encode
 from harness.reporting.junit import MAX_DETAIL_BYTES, classname, make_junit, write_junit, write_whole
 from harness.reporting.junit_merge import merge_junit
 from harness.reporting.outcomes import counts_line, exit_code
@@ -213,3 +214,25 @@ def test_a_report_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, monkey
         write_whole(report, b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["report.txt"]
     assert report.read_bytes() == b"old"
+
+
+def test_what_only_was_measured_is_not_shown_as_approved() -> None:
+    """Its status stays."""
+    measured = judge(floor(None), record(SLOWER), Policy())
+    assert measured.status is Status.PASS
+    assert "pass measured" in summary_text([measured])
+    assert "measured" not in summary_text([PASSED])
+
+
+def test_an_interval_that_assumes_something_says_so_in_table_and_properties(tmp_path: Path) -> None:
+    few = judge(contrast(), record(arms_runs([100, 101, 99, 100], [97, 99, 96, 98])), Policy())
+    assert "if quads scatter by 10 %\n" in summary_text([few])
+    assert 'name="assumed" value="0.1"' in write(tmp_path / "few.xml", (few,)).read_text()
+    assert "if quads scatter" not in summary_text([REGRESSED])
+    assert 'name="assumed"' not in write(tmp_path / "all.xml", ALL).read_text()
+
+
+def test_verdicts_of_old_journals_assume_nothing() -> None:
+    old = encode(REGRESSED)
+    del old["estimate"]["assumed"]
+    assert decode(Verdict, old) == REGRESSED
