@@ -71,10 +71,10 @@ def _room_text(quads: int, job: Job, process_s: float) -> str:
     blocks = quads * job.blocks_at_once
     blocks += -blocks % _BALANCED.get(len(job.arms), 1)
     processes = design.burn_in * len(job.arms) + _PROCESSES * quads
-    minutes = math.ceil(processes * process_s / 60)
+    minutes = processes * process_s / _MINUTE_S
     keys = [f"blocks = {blocks}"] if blocks > design.blocks else []
     if design.minutes is not None and minutes > design.minutes:
-        keys.append(f"minutes = {minutes}")
+        keys.append(f"minutes = {math.ceil(minutes)}")
     return f"[policy] {' and '.join(keys)}" if keys else ""
 
 

@@ -70,6 +70,11 @@ def test_of_few_quads_only_the_way_to_more_is_told(had: int) -> None:
     assert "[policy]" not in shortfall_text([[0.01]], LIMITS, planned(blocks=6, minutes=7.0), 30.0)
 
 
+def test_a_budget_that_has_room_is_not_rounded_up() -> None:
+    """Fourteen processes of a second have room in half a minute."""
+    assert "minutes" not in shortfall_text([[0.01]], LIMITS, planned(blocks=4, minutes=0.5), 1.0)
+
+
 def test_what_has_no_room_is_named_with_what_would_have() -> None:
     """Quads that neither schedule nor budget has room for are no advice by themselves."""
     series = [0.03, -0.03, 0.02, -0.06, 0.0, -0.05]
