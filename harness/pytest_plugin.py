@@ -43,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {text}")
     if is_wanted(config) and not config.option.help:
         config.pluginmanager.import_plugin("harness.matrix_plugin")
+    elif config.option.moe_select and not config.option.help:
+        unused = pytest.PytestConfigWarning("--moe-select chooses nothing: the matrix runs with -m moe or --matrix")
+        config.issue_config_time_warning(unused, stacklevel=2)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,6 +14,7 @@ from harness.engines.flag_spec import NONE, FlagKind, FlagSpec
 from harness.engines.flag_table import IK, MAINLINE
 
 _BY_FORK: Mapping[Fork, Mapping[str, FlagSpec]] = MappingProxyType({Fork.LLAMA_CPP: MAINLINE, Fork.IK_LLAMA_CPP: IK})
+_PLAIN_V = (None, "f16", "bf16", "f32")
 _MMAP_OFF = ("rtr", "mqkv", "muge")
 """The loader of ik_llama.cpp drops mmap where one of these is on, whatever was said and whatever is echoed."""
 
@@ -79,6 +80,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
         _require_sayable(table[name], value, build)
     values = {name: _settled(spec, given.get(name), build, options) for name, spec in table.items()}
     values.update(_mmap_switched_off(values, given))
+    _require_attention_of_cache(values)
     values["ub"] = _physical_batch(values, given)
     return Flags.of(values)
 
@@ -194,6 +196,20 @@ def _mmap_switched_off(values: Mapping[str, FlagValue], given: Mapping[str, Flag
             hint="declare mmap=0, or leave it out",
         )
     return {"mmap": 0}
+
+
+def _require_attention_of_cache(values: Mapping[str, FlagValue]) -> None:
+    """Both forks make no context with a quantized V cache and without flash attention.
+
+    Raises:
+        BadInput: ``E-contradictory-flags``.
+    """
+    if values.get("fa") == 0 and values.get("ctv") not in _PLAIN_V:
+        raise BadInput(
+            "E-contradictory-flags",
+            f"fa=0 with ctv={values['ctv']}: both forks need flash attention for a quantized V cache",
+            hint='exclude the pair, or give ctv = "f16" where fa = 0',
+        )
 
 
 def _physical_batch(values: Mapping[str, FlagValue], given: Mapping[str, FlagValue]) -> FlagValue:

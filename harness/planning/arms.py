@@ -118,6 +118,7 @@ class Workshop:
         self._options = options
         self._corners: dict[tuple[str, str, str], Corner] = {}
         self.problems: list[Problem] = []
+        self._faults: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Problem] = {}
         self.excluding: set[int] = set()
         self.holding: set[int] = set()
         self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | str] = {}
@@ -167,7 +168,7 @@ class Workshop:
         return self._corners[key]
 
     def completed(self, build: Build, declared: Declared, origin: str) -> Flags | str:
-        """The complete flags, or why the build can't do them. A bad value becomes a problem of the file."""
+        """The complete flags, or why the build can't do them. A bad value is a fault of each arm that has it."""
         key = (build.name, tuple(sorted(declared.items())))
         if key not in self._completed:
             try:
@@ -175,9 +176,7 @@ class Workshop:
             except Unsupported as unsupported:
                 self._completed[key] = unsupported.reason
             except BadInput as bad:
-                problem = Problem(bad.slug, origin, bad.message, bad.hint)
-                if problem not in self.problems:
-                    self.problems.append(problem)
+                self._faults[key] = Problem(bad.slug, origin, bad.message, bad.hint)
                 self._completed[key] = bad.message
         return self._completed[key]
 
@@ -185,6 +184,13 @@ class Workshop:
         """Why an arm can't do what a case asks of it; empty if it can."""
         build = arm.arm.build
         return arm.unsupported or (beyond(build, asked, self._options.get(build.name)) if asked else "")
+
+    def keep(self, arm: PlannedArm) -> PlannedArm:
+        """The arm, which nothing excludes: what is wrong with its flags is a problem of the file."""
+        fault = self._faults.get((arm.arm.build.name, tuple(sorted(arm.declared.items()))))
+        if fault and fault not in self.problems:
+            self.problems.append(fault)
+        return arm
 
     def arm(
         self, corner: Corner, declared: Declared, origin: str, named: Mapping[str, str] | None = None
@@ -262,7 +268,7 @@ def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
             excluding = [index for index, rule in rules if _excludes(rule, arm)]
             workshop.excluding.update(excluding)
             if not excluding:
-                yield arm
+                yield workshop.keep(arm)
 
 
 def _excludes(rule: ExcludeEntry, arm: PlannedArm) -> bool:
@@ -334,7 +340,7 @@ def _included(workshop: Workshop) -> Iterator[PlannedArm]:
                 corner = workshop.corner(workshop.builds[entry.build], workshop.models[entry.model], node_class)
                 first: Declared = {name: values[0] for name, values in corner.axes.items()}
                 declared, named = workshop.spelled_out({**first, **entry.flags})
-                yield workshop.arm(corner, declared, origin, named)
+                yield workshop.keep(workshop.arm(corner, declared, origin, named))
 
 
 def _is_for(include: IncludeEntry, node_class: NodeClass) -> bool:

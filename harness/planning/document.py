@@ -71,7 +71,8 @@ def _chain(path: Path) -> Iterator[Path]:
     file = path
     while True:
         if file.resolve() in seen:
-            raise BadInput("E-matrix-extends", f"the file extends itself through {shown(seen[-1])}", where=shown(path))
+            chain = " -> ".join(shown(each) for each in (*seen[seen.index(file.resolve()) :], file.resolve()))
+            raise BadInput("E-matrix-extends", f"the file extends itself: {chain}", where=shown(path))
         seen.append(file.resolve())
         yield file
         base = _read(file).get("extends")

@@ -33,6 +33,6 @@ def put_over(
     base = arm.arm
     corner = workshop.corner(base.build, base.model, arm.node_class)
     labelled = replace(corner, shown=tuple(sorted({*base.shown, *shown})))
-    made = workshop.arm(labelled, {**arm.declared, **settings.flags}, origin, arm.named)
+    made = workshop.keep(workshop.arm(labelled, {**arm.declared, **settings.flags}, origin, arm.named))
     environment = tuple(sorted({**dict(base.environment), **settings.environment}.items()))
     return replace(made, arm=replace(made.arm, environment=environment))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from planning_support import load, refusal
 
+from harness.domain.errors import BadInput
 from harness.planning.expand import expand
 from harness.planning.plan import PlannedCase
 
@@ -139,3 +140,15 @@ def test_a_contrast_pairs_arms_of_one_placement(tmp_path: Path) -> None:
         ("all", "all"),
         ("to-gpu", "to-gpu"),
     }
+
+
+def test_flags_that_contradict_one_another_are_refused_unless_excluded(tmp_path: Path) -> None:
+    """A quantized V cache needs flash attention in both forks."""
+    axes = '[flags]\nfa = [0, 1]\nctv = ["f16", "q8_0"]\n'
+    with pytest.raises(BadInput, match=r"(?s)E-contradictory-flags.*fa=0 with ctv=q8_0"):
+        ids(tmp_path, axes)
+    assert len(ids(tmp_path, axes + '[[exclude]]\nflags = { fa = 0, ctv = "q8_0" }\n')) == 12
+    included = axes + "[[exclude]]\nflags = { fa = 0 }\n"
+    included += '[[include]]\nbuild = "ik"\nmodel = "tiny"\nflags = { fa = 0, ctv = "q8_0" }\n'
+    with pytest.raises(BadInput, match="E-contradictory-flags"):
+        ids(tmp_path, included)

@@ -37,15 +37,15 @@ def test_both_sides_are_made_of_an_arm_of_the_matrix() -> None:
 
 def test_ids_of_other_cases_do_not_change() -> None:
     """A contrast that is added to a matrix leaves all ids as they were."""
-    before = [case.id for case in expand(matrix(flags={"fa": [0, 1]}))]
-    after = [case.id for case in expand(matrix(flags={"fa": [0, 1]}, contrasts=[SETTINGS]))]
+    before = [case.id for case in expand(matrix(flags={"nkvo": [0, 1]}))]
+    after = [case.id for case in expand(matrix(flags={"nkvo": [0, 1]}, contrasts=[SETTINGS]))]
     assert [name for name in after if ".." not in name] == before
 
 
 def test_every_arm_that_meets_where_gives_a_pair() -> None:
     """The axes that the configuration leaves alone stay as they are."""
-    made = matrix(flags={"fa": [0, 1]}, contrasts=[SETTINGS | {"where": {"build": "ik"}}])
-    assert [[dict(arm.flags.items)["fa"] for arm in case.case.arms] for case in pairs(made)] == [[0, 0], [1, 1]]
+    made = matrix(flags={"nkvo": [0, 1]}, contrasts=[SETTINGS | {"where": {"build": "ik"}}])
+    assert [[dict(arm.flags.items)["nkvo"] for arm in case.case.arms] for case in pairs(made)] == [[0, 0], [1, 1]]
 
 
 def test_an_axis_that_the_configuration_sets_is_not_multiplied() -> None:

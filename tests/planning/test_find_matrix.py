@@ -120,7 +120,8 @@ def test_extends_relative_paths_belong_to_the_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('extends = "m.toml"', "extends itself"),
+        ('extends = "m.toml"', "the file extends itself: "),
+        ('extends = "./m.toml"', "m.toml -> "),
         ('extends = "gone.toml"', "there is no file 'gone.toml'"),
         ("extends = 3", "expected a file name, found 3"),
     ],

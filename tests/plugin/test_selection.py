@@ -199,3 +199,11 @@ def test_a_planned_matrix_of_which_nothing_is_collected_is_an_error(project: pyt
     result = project.runpytest_subprocess(*LOCAL)
     assert "E-nothing-collected: 9 cases are planned" in result.stdout.str() + result.stderr.str()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_selection_without_a_matrix_is_warned_of(project: pytest.Pytester) -> None:
+    """Nothing of the matrix runs, and a quiet green run would look as if it had."""
+    project.makepyfile("def test_plain() -> None:\n    pass\n")
+    result = project.runpytest("--moe-select=pp64")
+    result.stdout.fnmatch_lines(["*--moe-select chooses nothing: the matrix runs with -m moe or --matrix*"])
+    assert result.ret == 0
