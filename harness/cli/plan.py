@@ -52,7 +52,8 @@ def plan(matrix: str | None, patterns: tuple[str, ...], why: str | None, form: s
     """List the cases of MATRIX, what each needs, what it can decide, and why some can't run on this machine.
 
     'finds' is the smallest loss of speed that a contrast finds with 95 % within its budget, by the spread that
-    `moe-harness calibrate` found on this machine; with a ~ where none is known and one was assumed.
+    `moe-harness calibrate` found on this machine; with a ~ where none is known and one was assumed, with a ? where it
+    is not known how many of the schedule's quads fit in the minutes: it holds if all do.
 
     MATRIX is a file or the name of a matrix that comes with the package; without it, matrices/local.toml.
     """
@@ -183,7 +184,8 @@ def _finds(forecast: CaseForecast | None) -> str:
     if forecast is None or forecast.spread is None:
         return ""
     found = "none" if forecast.smallest is None else f"{100 * forecast.smallest:g} %"
-    return found if forecast.spread.df > 0 else f"~{found}"
+    known = found if forecast.spread.df > 0 else f"~{found}"
+    return known if forecast.if_all is None else f"{known}?"
 
 
 def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
@@ -196,7 +198,7 @@ def summary(worked_out: Plan, ahead: PlanForecast) -> str:
     """The closing line."""
     starts = sum(job.process_starts for job in worked_out.jobs)
     counts = Counter(planned.status for planned in worked_out.cases)
-    minutes = f", {ahead.minutes:.0f} min" if ahead.minutes else ""
+    minutes = f", {ahead.time}" if ahead.time else ""
     return (
         f"{_count(len(worked_out.cases), 'case')} in {_count(len(worked_out.jobs), 'job')}"
         f" (up to {_count(starts, 'process start')}{minutes}),"

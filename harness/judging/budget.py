@@ -61,6 +61,10 @@ class Pace:
         processes = minutes * 60 / self.process_s - 2 * self.burn_in if self.process_s > 0 else math.inf
         return max(0, math.floor(min(processes, 1e9) / _QUAD_PROCESSES))
 
+    def measured(self, minutes: float) -> int:
+        """Quads that a job has in so many minutes: the first is measured whatever it takes."""
+        return max(1, self.quads(minutes))
+
 
 @dataclass(frozen=True, slots=True)
 class Need:

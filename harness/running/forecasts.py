@@ -18,6 +18,7 @@ from harness.planning.plan import Plan, PlannedCase
 from harness.running.known_spreads import KnownSpreads
 
 _PAIR = 2
+_LONGER = "or more, as the first quad of each job is measured whatever it takes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,13 @@ class CaseForecast:
     Attributes:
         job: Id of its job.
         minutes: What the whole job takes at most; ``None``: not known.
-        quads: Quads that the budget has for a contrast; ``None``: it is none.
-        smallest: Smallest loss of speed that they find with 95 %; ``None``: none up to 90 %, or it is no contrast.
+        quads: Quads that the budget has for a contrast; ``None``: it is none, or how many fit is not known.
+        smallest: Smallest loss of speed that they find with 95 %, where their number is not known all of ``if_all``;
+            ``None``: none up to 90 %, or it is no contrast.
         margin: Change that is still equivalent.
         spread: What that rests on; ``None`` where nothing is compared.
         quarantine: Why it will not be decided, whatever it measures; empty otherwise.
+        if_all: Quads of the schedule, where it is not known how many of them fit in the budget; ``None`` elsewhere.
     """
 
     job: str
@@ -41,6 +44,7 @@ class CaseForecast:
     margin: float | None = None
     spread: Spread | None = None
     quarantine: str = ""
+    if_all: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,12 @@ class PlanForecast:
     Attributes:
         cases: By case id, those that can run.
         minutes: Of all jobs, at most; ``None``: of some it is not known.
+        bounded: No job takes longer; otherwise the first quads of some may, which are measured whatever they take.
     """
 
     cases: Mapping[str, CaseForecast]
     minutes: float | None
+    bounded: bool = True
 
     @property
     def contrasts(self) -> tuple[CaseForecast, ...]:
@@ -62,15 +68,26 @@ class PlanForecast:
 
     def lines(self) -> tuple[str, ...]:
         """In words: spreads and where they are from, what the budget does not decide, what is in quarantine."""
-        return (*self._sources(), *self._undecidable(), *self._quarantined())
+        return (*self._sources(), *self._untimed(), *self._undecidable(), *self._quarantined())
+
+    @property
+    def time(self) -> str:
+        """What all jobs take, in words; empty where nothing is known."""
+        if self.minutes is None:
+            return ""
+        return f"{_minutes_text(self.minutes)} {'at most' if self.bounded else _LONGER}"
 
     def headline(self) -> str:
         """In one line; empty where nothing is compared."""
         if not self.contrasts:
             return ""
         found = sorted({case.smallest for case in self.contrasts if case.smallest})
-        time = "" if self.minutes is None else f" in {_minutes_text(self.minutes)} at most"
+        time = f" in {self.time}" if self.time else ""
         losses = f"losses of {_range(found)} are found with 95 %" if found else "no loss is found with 95 %"
+        untimed = sum(case.if_all is not None for case in self.contrasts)
+        if untimed:
+            which = "" if untimed == len(self.contrasts) else f" of {untimed}"
+            losses += f" if all quads{which} fit, which no calibration tells"
         ill = sum(bool(case.quarantine) for case in self.contrasts)
         assumed = sum(not _is_known(case) for case in self.contrasts)
         notes = [f"{assumed} by an assumed spread"] if assumed else []
@@ -86,6 +103,14 @@ class PlanForecast:
         return [
             f"spread ({_count(count)}): quad SD {_range(sorted(set(spreads[source])))}, {source}"
             for source, count in counts.items()
+        ]
+
+    def _untimed(self) -> list[str]:
+        counts = Counter((case.minutes, case.if_all) for case in self.contrasts if case.if_all is not None)
+        return [
+            f"it is not known how many quads fit in {_minutes_text(minutes or 0.0)} of a job ({_count(count)}), no"
+            f" calibration of this node tells what a process takes: what is said to be found holds if all {quads} do"
+            for (minutes, quads), count in counts.items()
         ]
 
     def _undecidable(self) -> list[str]:
@@ -118,7 +143,8 @@ def forecast_plan(plan: Plan, known: KnownSpreads) -> PlanForecast:
         if (job := by_case.get(planned.id)) is not None
     }
     told = [each for each in minutes.values() if each is not None]
-    return PlanForecast(cases, sum(told) if jobs and len(told) == len(jobs) else None)
+    bounded = all(seconds[job.id] is not None or job.design.minutes is None for job in jobs)
+    return PlanForecast(cases, sum(told) if jobs and len(told) == len(jobs) else None, bounded)
 
 
 def _forecast(
@@ -130,17 +156,19 @@ def _forecast(
     name = case.workload_name
     limits = limits_of(policy, job, name)
     spread = job.spread_of(name) or assumed_spread(name)
-    quads = limits.max_quads
-    if job.design.minutes is not None and process_s:
-        quads = min(quads, Pace(process_s, job.design.burn_in).quads(job.design.minutes))
+    quads, timed = limits.max_quads, True
+    if job.design.minutes is not None:
+        timed = process_s is not None
+        quads = min(quads, Pace(process_s, job.design.burn_in).measured(job.design.minutes)) if process_s else quads
     return CaseForecast(
         job=job.id,
         minutes=minutes,
-        quads=quads,
+        quads=quads if timed else None,
         smallest=_smallest(quads, spread.quad_sd, spread.df, limits),
         margin=limits.margin,
         spread=spread,
         quarantine=next((each.reason for each in job.quarantines if each.workload == name), ""),
+        if_all=None if timed else quads,
     )
 
 
@@ -150,11 +178,14 @@ def _smallest(quads: int, quad_sd: float, df: float, limits: Limits) -> float | 
 
 
 def _job_minutes(job: Job, process_s: float | None) -> float | None:
-    """The whole schedule, or the budget where that is less: jobs end before, once they are decided."""
+    """The whole schedule, or the budget where that is less, but the first quad: jobs end before, once decided."""
     if process_s is None:
         return job.design.minutes
     whole = job.process_starts * process_s / 60
-    return whole if job.design.minutes is None else min(whole, job.design.minutes)
+    if job.design.minutes is None:
+        return whole
+    first = (job.design.burn_in + job.blocks_at_once) * len(job.arms) * process_s / 60
+    return min(whole, max(first, job.design.minutes))
 
 
 def _is_known(case: CaseForecast) -> bool:

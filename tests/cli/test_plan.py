@@ -15,6 +15,7 @@ from harness.domain.cell import cell_of
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, NodeFacts
 from harness.running import options
+from harness.running.forecasts import forecast_plan
 from harness.running.spread_file import Record, change_spreads, spreads_path
 
 TEXT = """
@@ -154,7 +155,7 @@ def test_a_budget_says_what_it_decides_and_why_it_thinks_so(matrix: Path, calibr
     assert after["minutes"] == pytest.approx(starts * 3.0 / 60)
     table = invoke(matrix, "--select", "file/ik").stdout
     assert "spread (1 contrast): quad SD 0.5 %, calibration of 2026-11-30" in table
-    assert table.rstrip().endswith("(up to 50 process starts, 2 min), 0 unsupported, 2 not applicable")
+    assert table.rstrip().endswith("(up to 50 process starts, 2 min at most), 0 unsupported, 2 not applicable")
 
 
 def test_minutes_of_the_policy_bound_the_quads(matrix: Path, calibrated: Callable[[str], None]) -> None:
@@ -167,6 +168,35 @@ def test_minutes_of_the_policy_bound_the_quads(matrix: Path, calibrated: Callabl
         "not decided within the budget (of 1 contrast): a loss of 2 % in 1"
         in invoke(matrix, "--select", "file/ik").stdout
     )
+
+
+def test_minutes_promise_nothing_where_nobody_knows_how_long_a_process_takes(matrix: Path) -> None:
+    """Neither in the table, nor in the data, nor in the line of a run: minutes of a first quad are not at most."""
+    matrix.write_text(TEXT + "[policy]\nminutes = 0.6\n")
+    budget = {row["id"]: row["budget"] for row in rows(matrix)}[CONTRAST]
+    assert (budget["quads"], budget["minutes"]) == (None, 0.6)
+    table = invoke(matrix, "--select", "file/ik").stdout
+    (line,) = (line for line in table.splitlines() if line.startswith(CONTRAST))
+    assert line.rstrip().endswith("~8 %?")
+    assert "it is not known how many quads fit in 36 s of a job (1 contrast)" in table
+    assert "what is said to be found holds if all 12 do" in table
+    assert "36 s or more, as the first quad of each job is measured whatever it takes)" in table
+    headline = forecast_plan(options.plan_matrix(str(matrix), ("file/ik",)), options.known_spreads()).headline()
+    assert headline == (
+        "1 contrast in 36 s or more, as the first quad of each job is measured whatever it takes: losses of 8 % are"
+        " found with 95 % if all quads fit, which no calibration tells (1 by an assumed spread)"
+    )
+
+
+def test_the_first_quad_is_counted_where_the_minutes_have_no_room_for_it(
+    matrix: Path, calibrated: Callable[[str], None]
+) -> None:
+    """Two burn-ins and a quad of 3 s a process: 18 s, whatever the budget of 6 s says."""
+    calibrated("")
+    matrix.write_text(TEXT + "[policy]\nminutes = 0.1\n")
+    budget = {row["id"]: row["budget"] for row in rows(matrix)}[CONTRAST]
+    assert (budget["quads"], budget["minutes"]) == (1, pytest.approx(0.3))
+    assert "18 s at most)" in invoke(matrix, "--select", "file/ik").stdout
 
 
 def test_a_quarantine_is_seen_before_the_run(matrix: Path, calibrated: Callable[[str], None]) -> None:
