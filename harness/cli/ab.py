@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 from rich.console import Console
 
 from harness.cli.ab_report import as_json, markdown, print_result
-from harness.cli.ab_view import view_for
+from harness.cli.ab_view import PlainView, view_for
 from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
 from harness.domain.errors import BadInput
@@ -89,17 +90,25 @@ def ab(  # noqa: PLR0917 - click passes by name
     plan = plan_ab(request)
     with view_for(Console(stderr=True), plan) as view:
         result = run_ab(plan, reports or _fresh_folder(), view.draw)
-    _print(result, form)
+    _print(result, form, headed=not (isinstance(view, PlainView) and _share_one_stream()))
     context.exit(result.exit_code)
 
 
-def _print(result: AbResult, form: str) -> None:
+def _print(result: AbResult, form: str, *, headed: bool) -> None:
     if form == "json":
         click.echo(json.dumps(as_json(result), indent=2, allow_nan=False))
     elif form == "markdown":
         click.echo(markdown(result), nl=False)
     else:
-        print_result(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), result)
+        print_result(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), result, headed=headed)
+
+
+def _share_one_stream() -> bool:
+    """Whether both streams are one file, as after ``2>&1``: what the one has said need not be said by the other."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # not of the system: a test's
+        return False
 
 
 def _fresh_folder() -> Path:

@@ -18,8 +18,8 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
 from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
-from harness.reporting.plain_words import between, change, clock_text, count, signed
-from harness.running.ab_advice import Advice
+from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
+from harness.running.ab_advice import Advice, minutes_for_all
 from harness.running.ab_board import QUAD_PROCESSES
 from harness.running.ab_run import AbResult
 
@@ -29,15 +29,19 @@ _ENDS = {
     JobEnd.SCHEDULE: "the rule's last quad is measured",
 }
 
+_BUILD_WORDS = {"package_version": "version", "build_number": "build", "build_commit": "commit"}
+"""What engines say of their build, and how a page says it."""
 
-def print_result(console: Console, result: AbResult) -> None:
+
+def print_result(console: Console, result: AbResult, *, headed: bool = True) -> None:
     """The table, a line for each workload, what they rest on and what they do not show.
 
     Args:
         console: Where to; its width decides the table's columns.
         result: What there is to tell.
+        headed: Whether what was compared is to be told first.
     """
-    for line in head(result.plan):
+    for line in head(result.plan) if headed else ():
         console.print(line, soft_wrap=True)
     console.print()
     console.print(contrast_table(_lines(result), console))
@@ -47,6 +51,7 @@ def print_result(console: Console, result: AbResult) -> None:
         told = verdict_words(result, workload)
         console.print(Text.assemble((f"{workload}: ", "bold"), (told, style)), soft_wrap=True)
     for told in [
+        *_next_run(result),
         *_together(result),
         *_outputs(result),
         *_rests_on(result),
@@ -66,8 +71,20 @@ def markdown(result: AbResult) -> str:
         *("| " + " | ".join(_markdown_cells(line)) + " |" for line in _lines(result)),
     ]
     told = [f"- **{workload}**: {verdict_words(result, workload)}" for workload in result.verdicts]
-    rest = [*_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result), *_does_not_show(result)]
-    return "\n".join([*rows, "", *told, *(f"- {line}" for line in rest)]) + "\n"
+    rest = [*_next_run(result), *_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result)]
+    below = [*told, *(f"- {line}" for line in [*rest, *_does_not_show(result)])]
+    return "\n".join([*_markdown_head(result), "", *rows, "", *below]) + "\n"
+
+
+def _markdown_head(result: AbResult) -> list[str]:
+    """What was compared, on what, by which limits, and which builds they were."""
+    lines = [" ".join(line.plain.split()) for line in head(result.plan)]
+    for index, name in enumerate(result.plan.arms.names):
+        known = _identity(result, index)
+        said = [f"{word} {known['engine'][key]}" for key, word in _BUILD_WORDS.items() if known["engine"].get(key)]
+        told = [*said, *([f"content {known['content_key']}"] if known["content_key"] else [])]
+        lines += [one_line(f"{name}: {', '.join(told)}")] if told else []
+    return [f"- {line}" for line in lines]
 
 
 def as_json(result: AbResult) -> dict[str, Any]:
@@ -122,7 +139,7 @@ def _measured(result: AbResult, ratio: Estimate) -> str:
 def _undecided_words(result: AbResult, workload: str, ratio: Estimate, new: str) -> str:
     told = f"not decided: {_undecided_figures(ratio, new)} ({_measured(result, ratio)})"
     found = result.advice.get(workload)
-    return f"{told}; {_advice_words(result, found)}" if found else told
+    return f"{told}; {_advice_words(found)}" if found else told
 
 
 def _undecided_figures(ratio: Estimate, new: str) -> str:
@@ -133,14 +150,24 @@ def _undecided_figures(ratio: Estimate, new: str) -> str:
     return f"{new} was {figures}; nobody knows yet how far quads scatter, {assumption_text(ratio)} {fitting} all fit"
 
 
-def _advice_words(result: AbResult, found: Advice) -> str:
+def _advice_words(found: Advice) -> str:
     if found.quad_sd is None:
-        return "too few quads to say how many more it takes: give it more --minutes"
+        return f"it takes {found.quads} quads at least to say how many would decide it"
     scatter = f"quads scatter by {100 * found.quad_sd:.1f} %"
-    if found.minutes is None:
+    if found.quads is None:
         return f"{scatter}, too far for this margin: quiet the machine, or widen --margin"
-    whole = math.ceil(result.board.seconds / 60 + found.minutes)
-    return f"{scatter}, about {count(math.ceil(found.minutes), 'minute')} more would likely decide: --minutes {whole}"
+    return f"{scatter}, about {found.quads} quads in all would likely decide it"
+
+
+def _next_run(result: AbResult) -> list[str]:
+    """One budget for all that is undecided; none where the one that was given would have done and was not used."""
+    budget = result.plan.minutes
+    needed = minutes_for_all(result.advice.values())
+    if needed is None or (result.stopped and needed <= budget):
+        return []
+    named = ", ".join(name for name, found in result.advice.items() if found.minutes is not None)
+    minutes = max(needed, math.floor(budget) + 1)
+    return [f"next: --minutes {minutes} has room for the quads that {named} would need; a new run starts from nothing"]
 
 
 def _together(result: AbResult) -> list[str]:
@@ -209,7 +236,7 @@ def _markdown_cells(line: Line) -> list[str]:
 
 
 def _interval_cell(ratio: Estimate) -> str:
-    return f"{signed(ratio.low)} .. {signed(ratio.high)} ({assumption_text(ratio) or LEVEL})"
+    return f"{signed_between(ratio.low, ratio.high)} ({assumption_text(ratio) or LEVEL})"
 
 
 def _row(workload: str, verdict: Verdict) -> dict[str, Any]:

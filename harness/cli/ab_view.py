@@ -34,7 +34,21 @@ def head(plan: AbPlan) -> list[Text]:
         for index, (side, name) in enumerate(zip(("old", "new"), names, strict=True))
     ]
     lines.append(Text.assemble(("on   ", "dim"), one_line("; ".join(facts))))
+    lines += [Text(f"     {why}", style="dim") for why in _margin_reasons(plan)]
     return lines + [Text(f"     {one_line(note)}", style="yellow") for note in plan.notes]
+
+
+def _margin_reasons(plan: AbPlan) -> list[str]:
+    """Where margins go by known spreads: by which, and where they are from."""
+    by_reason: dict[str, list[str]] = {}
+    for name, margin in plan.margins.items() if plan.plan.policy.judging.auto_margin else ():
+        spread = plan.job.spread_of(name)
+        if spread is not None and spread.df > 0:
+            known = (
+                f"{100 * margin:g} %, as quads are known to scatter by {100 * spread.quad_sd:.1f} % ({spread.source})"
+            )
+            by_reason.setdefault(f"{known}; --margin sets another", []).append(name)
+    return [one_line(f"margin of {', '.join(names)}: {reason}") for reason, names in by_reason.items()]
 
 
 def _margins(margins: Mapping[str, float]) -> str:

@@ -15,7 +15,7 @@ from harness.domain.words import Throughput
 from harness.judging.wording import LEVEL, assumption_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.forest import ASCII, UNICODE, Axis, Glyphs, plot
-from harness.reporting.plain_words import signed
+from harness.reporting.plain_words import signed, signed_between
 from harness.running.ab_board import Row
 
 _LEANING_P = 0.10
@@ -197,7 +197,7 @@ def _change(line: Line) -> Text:
 
 def _interval(line: Line) -> Text:
     ratio = line.ratio
-    return Text(f"{signed(ratio.low)} .. {signed(ratio.high)}" if ratio else "", style="dim")
+    return Text(signed_between(ratio.low, ratio.high) if ratio else "", style="dim")
 
 
 def _plot(line: Line, axis: Axis, glyphs: Glyphs) -> Text:

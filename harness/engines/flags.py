@@ -45,6 +45,11 @@ def default_of(name: str) -> FlagValue:
     return next(table[name].default for table in _BY_FORK.values() if name in table)
 
 
+def is_switch(name: str) -> bool:
+    """Whether a flag is on or off; no where no fork has it."""
+    return any(table[name].kind is FlagKind.SWITCH for table in _BY_FORK.values() if name in table)
+
+
 def specs(fork: Fork, tool: Tool) -> Mapping[str, FlagSpec]:
     """The flags of one tool of one fork, by canonical name, in the order of the command line.
 

@@ -18,6 +18,13 @@ def signed(ratio: float) -> str:
     return f"{sign}{_amount(ratio)}"
 
 
+def signed_between(low: float, high: float) -> str:
+    """An interval for a column, both ends in the same words: ``-3.0 % .. +2.4 %``, ``x1.37 .. x2.04``."""
+    if high >= _TIMES_FROM > low:
+        return f"x{low:.2f} .. x{high:.2f}"
+    return f"{signed(low)} .. {signed(high)}"
+
+
 def between(low: float, high: float) -> str:
     """An interval of changes, the smaller change first: ``17.9 to 20.1 % slower``, ``1.2 % slower to 0.4 % faster``."""
     if _direction(low) != _direction(high) or low < _TIMES_FROM <= high:

@@ -23,7 +23,7 @@ from harness.domain.model import Model
 from harness.domain.suggest import did_you_mean
 from harness.engines.bench import BenchEngine
 from harness.engines.embedded_engine import wheels
-from harness.engines.flags import Unsupported, complete, specs
+from harness.engines.flags import Unsupported, complete, is_switch, specs
 from harness.execution.builds import check_build, local_build
 from harness.execution.inspecting import informed_engine, told_fork
 from harness.models.hashing import file_sha256
@@ -95,7 +95,7 @@ def read_arm(place: str, text: str) -> ArmWord:
     """Part a word into build and flags.
 
     Raises:
-        BadInput: ``E-unknown-flag``, ``E-several-values``, with the place.
+        BadInput: ``E-unknown-flag``, ``E-several-values``, ``E-bad-flag-value``, with the place.
     """
     build, *rest = _OWN_FLAGS.split(text)
     pieces: list[str] = []
@@ -104,11 +104,25 @@ def read_arm(place: str, text: str) -> ArmWord:
             pieces[-1] += f"+{piece}"  # a plus of the pattern
         else:
             pieces.append(piece)
+    if not Path(build).expanduser().exists():
+        _require_value(place, text, build)
+    for piece in pieces:
+        if not piece.startswith("ot="):
+            _require_value(place, text, piece)
     try:
         flags = dict(map(flag_word, pieces))
     except BadInput as bad:
         raise _at(bad, f"{place} ({text})") from None
     return ArmWord(place, text, build, flags)
+
+
+def _require_value(place: str, text: str, piece: str) -> None:
+    """``ik+rtr`` switches nothing on by itself: both values are told, so that nobody has to guess."""
+    bare = next((word for word in piece.split("+")[1:] if flag_named(word) is not None), "")
+    if bare:
+        values = "0|1" if is_switch(flag_named(bare) or "") else "VALUE"
+        message = f"'{bare}' is a flag without a value"
+        raise BadInput("E-bad-flag-value", message, hint=f"write {bare}={values}", where=f"{place} ({text})")
 
 
 def make_arms(

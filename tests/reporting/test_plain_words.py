@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.plain_words import between, change, clock_text, count, signed
+from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,14 @@ def test_a_change(ratio: float, words: str, column: str) -> None:
 )
 def test_an_interval_begins_with_the_smaller_change(low: float, high: float, words: str) -> None:
     assert between(low, high) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "column"),
+    [(0.97, 1.024, "-3.0 % .. +2.4 %"), (1.371, 2.04, "x1.37 .. x2.04"), (2.1, 2.5, "x2.10 .. x2.50")],
+)
+def test_both_ends_of_an_interval_in_a_column_are_of_one_kind(low: float, high: float, column: str) -> None:
+    assert signed_between(low, high) == column
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))

@@ -36,5 +36,5 @@ def events(plan: AbPlan, ratios: Mapping[str, float], quads: float, spread: floa
         for workload in job.workloads:
             speed = 500 * (ratios[workload.name] if step.arm else 1) * math.exp(rng.gauss(0, spread))
             samples.append(Samples(workload.name, workload.tokens, (int(workload.tokens * 1e9 / speed),) * 7, 4))
-        run = ProcessRun(step, f"key-{step.arm}", tuple(samples), (), WALL_S, None, 0, QUIET, {"commit": "abc"})
+        run = ProcessRun(step, f"key-{step.arm}", tuple(samples), (), WALL_S, None, 0, QUIET, {"build_commit": "abc"})
         yield ProcessDone(job.id, 1, run)

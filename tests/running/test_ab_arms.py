@@ -116,6 +116,16 @@ def test_what_is_wrong_is_one_message_with_its_place(old: str, new: str, slug: s
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("ik+rtr", "write rtr=0|1"), ("ik+fa=1+rtr", "write rtr=0|1"), ("mainline+ub", "write ub=VALUE")],
+)
+def test_a_flag_without_a_value_is_asked_for_one(word: str, hint: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        arms_of(word, "ik")
+    assert (caught.value.slug, caught.value.hint, caught.value.where) == ("E-bad-flag-value", hint, f"OLD ({word})")
+
+
 def test_a_flag_of_one_fork_is_no_flag_of_both() -> None:
     with pytest.raises(BadInput, match=r"OLD \(mainline\).*say it with the build that has it: ik\+fmoe=0"):
         arms_of("mainline", "ik", {"fmoe": 0})

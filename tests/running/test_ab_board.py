@@ -6,12 +6,13 @@ from dataclasses import replace
 from itertools import count
 from statistics import stdev
 
+import pytest
 from ab_support import WALL_S, board_of, events, planned
 
 from harness.domain.stopping import JobEnd
 from harness.domain.words import Throughput
 from harness.execution.events import Finished, Progress
-from harness.running.ab_advice import Advice, advice
+from harness.running.ab_advice import Advice, advice, minutes_for_all
 from harness.running.ab_board import Board, Phase
 
 
@@ -74,8 +75,18 @@ def test_advice_is_more_time_where_time_would_help() -> None:
     near = advice(board, board.rows[0])
     assert near is not None
     assert near.quad_sd is not None
+    assert near.quads is not None
     assert near.minutes is not None
-    assert near.minutes > 0
+    assert near.quads > 4
+    assert near.minutes == pytest.approx((2 + 4 * (near.quads + 1)) * WALL_S / 60), "a new run starts from nothing"
     far = advice(board, replace(board.rows[0], log_ratios=(0.3, -0.3, 0.3, -0.3)))
-    assert far == Advice(stdev((0.3, -0.3, 0.3, -0.3)), None)
-    assert advice(board, replace(board.rows[0], log_ratios=(0.3, -0.3))) == Advice(None, None)
+    assert far == Advice(stdev((0.3, -0.3, 0.3, -0.3)), None, None)
+    assert advice(board, replace(board.rows[0], log_ratios=(0.3, -0.3))) == Advice(
+        None, 3, pytest.approx((2 + 4 * 4) * WALL_S / 60)
+    )
+
+
+def test_one_budget_is_for_all_workloads() -> None:
+    """The longest, in whole minutes; those that no time would decide have none."""
+    assert minutes_for_all([Advice(0.03, 9, 2.1), Advice(0.03, 12, 3.05), Advice(0.3, None, None)]) == 4
+    assert minutes_for_all([Advice(0.3, None, None)]) is None
