@@ -17,7 +17,13 @@ from harness.reporting.clean import one_line
 from harness.running.calibration import Calibration, CellResult, Plant
 
 HEADINGS = ("cell", "quad SD [95 %]", "quads", "false at .05", "at .01", "finds", "planted: found", "")
-_STYLES = {"fine": "green", "quarantined": "bold red", "unproven": "yellow", "not calibrated": "yellow"}
+_STYLES = {
+    "fine": "green",
+    "quarantined": "bold red",
+    "unproven": "yellow",
+    "not calibrated": "yellow",
+    "as before": "yellow",
+}
 _NOMINAL = (
     "Only error rates of .05 and .01 can be seen in so few decisions. What a gate promises beyond that is nominal: it"
     " holds as far as quads scatter like the noise that the rule was simulated on."
@@ -26,6 +32,10 @@ _NOMINAL = (
 _FINDS = (
     "'finds': the smallest loss of speed that comes out as regressed with 95 % probability within the policy's quads,"
     " simulated at the measured spread."
+)
+_HOPELESS = (
+    "No minutes would do for what is unproven: the policy's quads are too few for the scatter of all that is measured"
+    " together. Make the machine quieter, or raise blocks in [policy]."
 )
 
 
@@ -36,6 +46,7 @@ def as_json(found: Calibration, store: Path) -> dict[str, Any]:
         "when": found.when.isoformat(timespec="seconds"),
         "seconds": round(found.seconds, 1),
         "store": str(store),
+        "minutes_needed": found.minutes_needed,
         "alarms": [asdict(alarms) for alarms in found.alarms],
         "cells": [_cell_json(cell) for cell in found.cells],
     }
@@ -112,13 +123,22 @@ def _lines(found: Calibration) -> Sequence[str]:
     lines += [_NOMINAL, _FINDS] if found.alarms else []
     for cell, label in zip(found.cells, _labels(found.cells), strict=True):
         lines += [f"quarantined: {label}: {one_line(fault)}" for fault in cell.faults]
-        lines += [f"not calibrated: {label}: {one_line(cell.trouble)}"] if cell.trouble else []
+        lines += [f"{cell.word}: {label}: {one_line(cell.trouble)}{_still_known(cell)}"] if cell.trouble else []
         lines += [
             f"no verdict: {label}: {plant.what}: {one_line(plant.reason)}"
             for plant in cell.plants
             if plant.throughput is None
         ]
-    return lines
+    hopeless = any(cell.word == "unproven" and cell.needed is None for cell in found.cells)
+    lines += [_HOPELESS] if hopeless else []
+    needed = found.minutes_needed
+    whose = "the other" if hopeless else "all"
+    return lines if needed is None else [*lines, f"--minutes {needed} would likely do for {whose} cells."]
+
+
+def _still_known(cell: CellResult) -> str:
+    known = cell.earlier
+    return f"; runs go on with a quad SD of {known.quad_sd:.2%}, {one_line(known.source)}" if known else ""
 
 
 def _alarms_text(alarms: Alarms) -> str:
@@ -134,6 +154,7 @@ def _cell_json(cell: CellResult) -> dict[str, Any]:
         "cell": {**asdict(cell.cell), "placement": dict(cell.cell.placement), "label": cell.cell.label},
         "verdict": cell.word,
         "reasons": [*cell.faults, *([cell.trouble] if cell.trouble else [])],
+        "needed": cell.needed,
         "process_s": cell.process_s,
         "load_s": cell.load_s,
         "alike": asdict(cell.alike) if cell.alike else None,

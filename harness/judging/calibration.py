@@ -99,7 +99,7 @@ def judge_alike(workload: str, log_ratios: Sequence[float], limits: Limits) -> A
     if len(log_ratios) < FEWEST_QUADS:
         return None
     sd, df = max(stdev(log_ratios), 1e-6), len(log_ratios) - 1
-    low, high = _sd_bounds(sd, df)
+    low, high = sd_bounds(sd, df)
     spread = Spread(workload, sd, df, "this calibration")
     return Alike(
         quads=len(log_ratios),
@@ -146,7 +146,8 @@ def _pool(found: Sequence[Alarms]) -> Alarms:
     return Alarms(found[0].alpha, decisions, alarms, low, high, fmean(drawn) if drawn else None)
 
 
-def _sd_bounds(sd: float, df: int) -> tuple[float, float]:
+def sd_bounds(sd: float, df: int) -> tuple[float, float]:
+    """Two-sided 95 % bounds of a standard deviation that was estimated with so many degrees of freedom."""
     return sd * math.sqrt(df / chdtri(df, 0.025)), sd * math.sqrt(df / chdtri(df, 0.975))
 
 

@@ -31,7 +31,7 @@ from harness.execution.events import JobEvent
 from harness.execution.local import LocalExecutor
 from harness.execution.node import probe_node
 from harness.judging import quads
-from harness.judging.budget import Pace
+from harness.judging.budget import ASSUMED_QUAD_SD, Pace
 from harness.judging.calibration import FEWEST_QUADS, Alike, faults, judge_alike
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
@@ -41,6 +41,7 @@ from harness.judging.throughput import limits_of
 from harness.judging.voids import voided_blocks
 from harness.reporting.journal import JournalWriter, RunInfo
 from harness.running.calibration import Calibration, CellResult, Plant, Target
+from harness.running.calibration_needs import ALIKE_SHARE, Measured
 from harness.running.calibration_plants import PlannedPlant, plants_for
 from harness.running.calibration_stops import CalibrationStops
 from harness.running.known_spreads import lookup_exact
@@ -49,8 +50,6 @@ from harness.running.spread_file import Record, SpreadFile, change_spreads
 
 Watch: TypeAlias = Callable[[str, JobEvent | None], None]
 
-_ALIKE_SHARE = 0.6
-"""Of the time; the rest is for the plants."""
 _MOST_QUADS = 500
 _NS = 1e-9
 _OWN = "this calibration"
@@ -133,17 +132,19 @@ class Calibrator:
 
     def _calibrate(self, target: Target, when: datetime) -> tuple[list[CellResult], dict[Cell, Record]]:
         minutes = self._settings.minutes / len(self._targets)
-        alike_job = self._job(target, minutes * _ALIKE_SHARE, blocks=quads.BLOCKS * _MOST_QUADS)
+        alike_job = self._job(target, minutes * ALIKE_SHARE, blocks=quads.BLOCKS * _MOST_QUADS)
         record = self._run(alike_job, f"{target.arm.label} against itself")
         results = {load: self._alike(target, load, record) for load in target.workloads}
         sound = [load for load, result in results.items() if result.alike]
         alike = {load.name: found for load, result in results.items() if (found := result.alike)}
         planned = plants_for(target, sound, self._node)
         for plant in planned:
-            share = minutes * (1 - _ALIKE_SHARE) / len(planned)
+            share = minutes * (1 - ALIKE_SHARE) / len(planned)
             for load, planted in self._plant(target, plant, alike, share, record).items():
                 results[load] = replace(results[load], plants=(*results[load].plants, planted))
-        judged = [_with_faults(result) for result in results.values()]
+        proven = all(result.word == "fine" for result in results.values())
+        needed = None if proven else self._minutes_needed(target, list(results.values()), minutes, record)
+        judged = [_with_faults(_with_needed(result, needed)) for result in results.values()]
         stored = {
             result.cell: _record(when, result, found, load, record)
             for load, result in zip(target.workloads, judged, strict=True)
@@ -162,9 +163,7 @@ class Calibrator:
             trouble = f"{error}"
         alike = judge_alike(load.name, log_ratios, self._limits(target, load, log_ratios))
         if alike is None and not trouble:
-            needed = _minutes_needed(record, len(self._targets))
-            fitted = f"{len(log_ratios)} of the {FEWEST_QUADS} quads that it takes fit in the time"
-            trouble = f"{fitted}: about {needed:.1f} minutes are needed (--minutes)"
+            trouble = f"{len(log_ratios)} of the {FEWEST_QUADS} quads that it takes fit in the time"
         runs = [run for run in record.runs if run.samples_of(load.name)]
         loads = [run.load_s for run in runs if run.load_s is not None]
         return CellResult(
@@ -198,6 +197,27 @@ class Calibrator:
             }
         record = self._run(plant.slowed(job, loss), f"{target.arm.label} with {plant.what(loss)}")
         return {load: self._found(record, plant, load, loss) for load in plant.loads}
+
+    def _minutes_needed(
+        self, target: Target, results: Sequence[CellResult], minutes: float, record: JobRecord
+    ) -> float | None:
+        """Of the whole calibration, if every target were as this one; ``None`` where no time would do."""
+        if _trouble(record) or not record.runs:
+            return None
+        loads = dict(zip((load.name for load in target.workloads), results, strict=True))
+        found = {name: result.alike or result.earlier for name, result in loads.items()}
+        sds = {name: spread.quad_sd if spread else ASSUMED_QUAD_SD for name, spread in found.items()}
+        job = self._job(target, 0.0)
+        known = replace(job, spreads=tuple(Spread(name, sd, FEWEST_QUADS - 1.0, _OWN) for name, sd in sds.items()))
+        measured = Measured(
+            quad_sds=sds,
+            limits={name: limits_of(self._settings.policy, known, name) for name in sds},
+            pace=lambda loss: _pace(record, loss),
+            plants=plants_for(target, target.workloads, self._node),
+            most_quads=job.design.blocks // quads.BLOCKS,
+        )
+        own = measured.minutes(minutes)
+        return None if own is None else own * len(self._targets)
 
     def _found(self, record: JobRecord, plant: PlannedPlant, load: Timed, loss: float) -> Plant:
         case = Case(Kind.THROUGHPUT, record.job.arms, load, _ANYWHERE, _CHECK)
@@ -270,9 +290,9 @@ def _pace(record: JobRecord, loss: float = 0.0) -> Pace:
     return Pace(process_s + longer_s / 2, record.job.design.burn_in)
 
 
-def _minutes_needed(record: JobRecord, targets: int) -> float:
-    """What three quads of every target take, with the share of the time that plants have."""
-    return targets * _pace(record).minutes(FEWEST_QUADS) / _ALIKE_SHARE if record.runs else 0.0
+def _with_needed(result: CellResult, needed: float | None) -> CellResult:
+    """With the minutes that would do, where those that were given did not."""
+    return result if result.word in ("fine", "quarantined") else replace(result, needed=needed)
 
 
 def _with_faults(result: CellResult) -> CellResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -72,6 +73,7 @@ class CellResult:
         plants: The planted slowdowns.
         faults: Why it is in quarantine; empty where it is not.
         trouble: Why it could not be calibrated; empty where it could.
+        needed: Minutes of the whole calibration that would do; ``None``: these did, or it is not a matter of time.
     """
 
     cell: Cell
@@ -82,12 +84,16 @@ class CellResult:
     plants: tuple[Plant, ...] = ()
     faults: tuple[str, ...] = ()
     trouble: str = ""
+    needed: float | None = None
 
     @property
     def word(self) -> str:
-        """``fine``, ``quarantined``, ``unproven`` (a plant had no verdict) or ``not calibrated``."""
+        """``fine``, ``quarantined``, ``unproven`` (a plant had no verdict), ``not calibrated`` or ``as before``.
+
+        The last is not calibrated either, but what earlier calibrations found is still used.
+        """
         if self.trouble:
-            return "not calibrated"
+            return "as before" if self.earlier else "not calibrated"
         if self.faults:
             return "quarantined"
         return "unproven" if any(plant.required and plant.throughput is None for plant in self.plants) else "fine"
@@ -108,6 +114,12 @@ class Calibration:
     when: datetime
     seconds: float
     cells: tuple[CellResult, ...]
+
+    @property
+    def minutes_needed(self) -> int | None:
+        """Whole minutes that would do for every cell for which that can be said."""
+        told = [cell.needed for cell in self.cells if cell.needed is not None]
+        return math.ceil(max(told)) if told else None
 
     @property
     def alarms(self) -> tuple[Alarms, ...]:

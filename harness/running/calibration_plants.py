@@ -16,6 +16,7 @@ from harness.judging.sequential import Limits
 from harness.running.calibration import Target
 
 _LADDER = (0.03, 0.05, 0.10, 0.15, 0.20, 0.30, 0.40, 0.50, 0.60, 0.75, 0.90)
+_CLEAR = 0.50
 _OF_THREADS = (0.20,)
 """What half of the threads cost at the least, where threads count."""
 _NEARLY_CERTAIN = 0.99
@@ -58,13 +59,20 @@ class PlannedPlant:
         Returns:
             ``None``: none is large enough.
         """
+        ladder = _LADDER if self.sleeps else _OF_THREADS
+        return next((loss for loss in ladder if self.is_sure(loss, known, quads_at)), None)
+
+    @property
+    def clear(self) -> float:
+        """A loss that may be planted and shows in few quads."""
+        return _CLEAR if self.sleeps else _OF_THREADS[0]
+
+    def is_sure(self, loss: float, known: Sequence[tuple[Spread, Limits]], quads_at: Callable[[float], int]) -> bool:
+        """Whether all workloads nearly surely show a loss; arguments as of `loss_for`."""
         named = {load.name for load in self.loads}
         own = [(spread, limits) for spread, limits in known if spread.workload in named]
-        for loss in _LADDER if self.sleeps else _OF_THREADS:
-            quads = quads_at(loss)
-            if all(chance(loss, quads, spread, limits) >= _NEARLY_CERTAIN for spread, limits in own):
-                return loss
-        return None
+        quads = quads_at(loss)
+        return all(chance(loss, quads, spread, limits) >= _NEARLY_CERTAIN for spread, limits in own)
 
     def job(self, alike: Job) -> Job:
         """The job of an arm against itself, with those of its workloads that are slowed."""

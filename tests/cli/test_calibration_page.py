@@ -15,6 +15,7 @@ from harness.cli.calibration_page import HEADINGS, as_json, markdown, print_tabl
 from harness.domain.build import Fork, Tool
 from harness.domain.cell import Cell
 from harness.domain.node import GIB, NodeFacts
+from harness.domain.spread import Spread
 from harness.domain.verdict import Estimate
 from harness.domain.words import Throughput
 from harness.judging.calibration import Alarms, Alike, binomial_bounds
@@ -72,7 +73,13 @@ def test_below_stand_bounds_and_what_they_cannot_say() -> None:
     [
         (ILL, "quarantined", "quarantined: tg64 of tiny-moe IQ4_XS on ik_llama.cpp: its quad SD rose to 3.1%"),
         (LOST, "not calibrated", "not calibrated: tg128 of tiny-moe IQ4_XS on ik_llama.cpp: only 2 quads fit"),
+        (
+            replace(LOST, earlier=Spread("tg128", 0.021, 5.0, "calibration of 2026-11-29")),
+            "as before",
+            "only 2 quads fit; runs go on with a quad SD of 2.10%, calibration of 2026-11-29",
+        ),
         (replace(FINE, plants=(UNTRIED,)), "unproven", "no loss is sure to be found"),
+        (replace(FINE, plants=(UNTRIED,)), "unproven", "No minutes would do for what is unproven"),
         (replace(FINE, plants=(replace(SLEPT, throughput=Throughput.EQUIVALENT),)), "fine", "-5 %: equivalent"),
         (replace(FINE, plants=()), "fine", "none could be planted"),
     ],
@@ -86,6 +93,17 @@ def test_each_word_has_its_reason(cell: CellResult, word: str, reason: str) -> N
     assert f"{word} |" in markdown(calibration(cell))
     (told,) = as_json(calibration(cell), Path("/x"))["cells"]
     assert told["verdict"] == word
+
+
+def test_one_number_of_minutes_is_for_all_cells() -> None:
+    """The largest, rounded up, and once."""
+    lost, untried = replace(LOST, needed=3.2), replace(FINE, plants=(UNTRIED,), needed=7.4)
+    text = table(lost, untried)
+    assert text.count("--minutes") == 1
+    assert "--minutes 8 would likely do for all cells." in text
+    assert "No minutes would do" not in text
+    assert as_json(calibration(lost, untried), Path("store"))["minutes_needed"] == 8
+    assert "--minutes" not in table(FINE)
 
 
 def test_nothing_is_said_to_be_kept_where_nothing_was_found() -> None:
