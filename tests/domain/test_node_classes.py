@@ -57,6 +57,7 @@ def test_a_node_belongs_to_a_class_whose_demands_it_meets(fits: NodeClass) -> No
             NodeClass("c", min_gpus=1, gpu_vendor="amd", gpu_name="MI*"),
             "needs 1 GPU of vendor amd named 'MI*', node has A (nvidia, 8 GiB), B (nvidia, 24 GiB)",
         ),
+        (NodeClass("c", min_gpus=1, gpu_vendor="amd"), "needs 1 GPU of vendor amd, node has A (nvidia, 8 GiB)"),
         (NodeClass("c", min_gpus=1, gpu_name="A", min_vram_gib=9), "needs 1 GPU named 'A' with 9 GiB, node has"),
         (NodeClass("c", no_gpu=True), "needs a node without GPU, node has A (8 GiB), B (24 GiB)"),
         (NodeClass("c", cpu_model="*Xeon*"), "needs a processor named '*Xeon*', node has AMD EPYC 9454 48-Core"),
