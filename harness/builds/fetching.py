@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.builds.unpacking import single_folder, unpack
 from harness.domain.build import Variant
+from harness.domain.halting import ShouldStop, go_on, never
 from harness.models.download import Download, download
 from harness.models.shelf import builds_folder, make_room, unfinished_build
 from harness.models.storage import cache_root, disk_errors, make_folder, require_space, write_json
@@ -27,7 +28,13 @@ _UNPACKED = 3
 _ARCHIVE, _TREE = "archive", "unpacked"
 
 
-def fetched(variant: Variant, *, cache: Path | None = None, report: Callable[[str], None] = lambda _: None) -> Path:
+def fetched(
+    variant: Variant,
+    *,
+    cache: Path | None = None,
+    report: Callable[[str], None] = lambda _: None,
+    should_stop: ShouldStop = never,
+) -> Path:
     """The unpacked folder of a variant's archive, fetched first where the cache has none.
 
     Who wants the same archive waits for who fetches it. Inside `harness.models.usage.cache_held` it stays in the cache
@@ -37,10 +44,12 @@ def fetched(variant: Variant, *, cache: Path | None = None, report: Callable[[st
         variant: One with ``url`` and ``sha256``.
         cache: Root of the cache; `cache_root()` when None.
         report: Told what is going on.
+        should_stop: Ends the fetching; what has come is gone on with another time.
 
     Raises:
         BadInput: As `download`, as `unpack`.
         Infrastructure: As `download`; ``E-cache-busy``, ``E-cache-full``, faults of the disk.
+        Stopped: It was told to stop.
     """
     root = cache or cache_root()
     place = _place(variant, root)
@@ -50,10 +59,10 @@ def fetched(variant: Variant, *, cache: Path | None = None, report: Callable[[st
 
     def get() -> tuple[Path, Path]:
         if not _present(place):
-            with turn(place, waiting, _LOCK_SECONDS):
+            with turn(place, waiting, _LOCK_SECONDS, should_stop):
                 if not _present(place):
                     report(f"fetching {variant.url}")
-                    _fetch(variant, place, root)
+                    _fetch(variant, place, root, should_stop)
         return place, _record(place)
 
     return single_folder(obtain(get, variant.url))
@@ -84,7 +93,7 @@ def _present(place: Path) -> bool:
     return _record(place).is_file() and place.is_dir()
 
 
-def _fetch(variant: Variant, place: Path, root: Path) -> None:
+def _fetch(variant: Variant, place: Path, root: Path, should_stop: ShouldStop) -> None:
     """Fetch, check and unpack beside the place, and only then give it the name."""
     work = make_folder(unfinished_build(place))
 
@@ -94,7 +103,14 @@ def _fetch(variant: Variant, place: Path, root: Path) -> None:
 
     try:
         with disk_errors(work):
-            archive = Download(variant.url, variant.sha256, work / _ARCHIVE, room=room, most_bytes=_MAX_ARCHIVE_BYTES)
+            archive = Download(
+                variant.url,
+                variant.sha256,
+                work / _ARCHIVE,
+                report=lambda _done, _total: go_on(should_stop),
+                room=room,
+                most_bytes=_MAX_ARCHIVE_BYTES,
+            )
             download(archive)
     except BaseException:
         with suppress(OSError):

@@ -26,6 +26,7 @@ from harness.builds.sources import FULL_COMMIT, SourceTree, source_tree
 from harness.domain.build import Build, Fork, Recipe
 from harness.domain.canonical import digest, fields_of
 from harness.domain.errors import BadInput
+from harness.domain.halting import ShouldStop, never
 from harness.domain.node import NodeFacts
 from harness.engines.bench import BenchEngine
 from harness.models.storage import cache_root, disk_errors, make_folder, read_json, write_json
@@ -50,6 +51,7 @@ class Bench:
         jobs: What ``{jobs}`` stands for.
         report: Told what is going on.
         cache: Root of the cache; `cache_root()` when None.
+        should_stop: Ends the waiting for another process; of commands, ``run`` sees to it.
     """
 
     run: Run
@@ -57,6 +59,7 @@ class Bench:
     jobs: int = 0
     report: Callable[[str], None] = lambda _: None
     cache: Path | None = None
+    should_stop: ShouldStop = never
 
     @property
     def root(self) -> Path:
@@ -122,7 +125,7 @@ def _made(recipe: Recipe, fork: Fork, bench: Bench) -> Path:
         with disk_errors(place):
             write_json(_with_folder(_memory(recipe, bench)), {"place": place.name, "when": time.time()})
         waiting = f"waiting for another process that makes {place.name}"
-        with turn(place, lambda: bench.report(waiting), LOCK_SECONDS):
+        with turn(place, lambda: bench.report(waiting), LOCK_SECONDS, bench.should_stop):
             if not (place / FILE).is_file():
                 _Making(recipe, fork, bench, source, place).run()
     finally:

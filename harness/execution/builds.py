@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from harness.builds.calls import Call, Ended
@@ -16,6 +16,7 @@ from harness.builds.provenance import provenance_of
 from harness.builds.recognising import Recognised, recognise
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
+from harness.domain.halting import ShouldStop, Stopped, never
 from harness.domain.node import NodeFacts
 from harness.engines.bench import BenchEngine
 from harness.execution.node import probe_node
@@ -24,26 +25,40 @@ from harness.execution.process import ProcessResult, ProcessSpec, clean_environm
 Report = Callable[[str], None]
 
 
-def run_call(call: Call) -> Ended:
-    """Run a program for `harness.builds`, under a supervisor of its own."""
+def run_call(call: Call, should_stop: ShouldStop = never) -> Ended:
+    """Run a program for `harness.builds`, under a supervisor of its own.
+
+    Raises:
+        Stopped: It was told to stop; the program has ended.
+    """
     result = run_once(
         ProcessSpec(
             argv=call.argv,
             env=clean_environment(call.environment),
             timeout_s=call.timeout_s,
             cwd=str(call.folder) if call.folder else None,
-        )
+        ),
+        should_stop,
     )
+    if result.stopped:
+        raise Stopped
     return Ended(_how(result, call.timeout_s), result.stdout, result.stderr)
 
 
-def local_build(build: Build, *, report: Report = lambda _: None, node: NodeFacts | None = None) -> Build:
+def local_build(
+    build: Build,
+    *,
+    report: Report = lambda _: None,
+    node: NodeFacts | None = None,
+    should_stop: ShouldStop = never,
+) -> Build:
     """The build as files of this node: its variant is chosen and fetched, its recipe made.
 
     Args:
         build: As declared.
         report: Told what is going on.
         node: Facts of this node; probed where they are needed and not given.
+        should_stop: Ends the making or fetching, with nothing half-made.
 
     Returns:
         A build by wheel or path; the same where it was one already.
@@ -51,15 +66,20 @@ def local_build(build: Build, *, report: Report = lambda _: None, node: NodeFact
     Raises:
         BadInput: ``E-no-variant``, ``E-digest-mismatch``, ``E-build-failed``, and what fetching and making raise.
         Infrastructure: What they raise.
+        Stopped: It was told to stop.
     """
     if build.is_here:
         note_use(build.path)
         return build
     facts = node or probe_node()
     if build.recipe is not None:
-        return _made(build, made_build(build, Bench(run_call, facts, report=report)))
+        run = partial(run_call, should_stop=should_stop)
+        bench = Bench(run, facts, report=report, should_stop=should_stop)
+        return _made(build, made_build(build, bench))
     variant = choose_variant(build, facts)
-    return as_variant(build, variant, str(fetched(variant, report=report)) if variant.url else "")
+    if not variant.url:
+        return as_variant(build, variant)
+    return as_variant(build, variant, str(fetched(variant, report=report, should_stop=should_stop)))
 
 
 def present_build(build: Build, node: NodeFacts | None = None) -> Build | None:

@@ -11,6 +11,7 @@ from harness.domain.arm import Arm
 from harness.domain.build import Tool
 from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
+from harness.domain.halting import ShouldStop, never
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
 from harness.execution.builds import check_build, local_build
@@ -37,15 +38,20 @@ class Prepared:
     opaque: str
 
 
-def prepare(job: Job) -> tuple[Prepared, ...]:
+def prepare(job: Job, should_stop: ShouldStop = never) -> tuple[Prepared, ...]:
     """Prepare the arms of a job.
+
+    Args:
+        job: The job.
+        should_stop: Ends the making and fetching of models and builds.
 
     Raises:
         BadInput: If a build or model is missing or unusable, or two arms of a job that is no calibration are the same
             in bytes and flags.
         Infrastructure: If a model could not be made here.
+        Stopped: It was told to stop.
     """
-    arms = tuple(_prepare_arm(job, arm, _planted(job, index)) for index, arm in enumerate(job.arms))
+    arms = tuple(_prepare_arm(job, arm, _planted(job, index), should_stop) for index, arm in enumerate(job.arms))
     if not job.design.calibration:
         _check_contrast(arms)
     return arms
@@ -76,9 +82,9 @@ def _planted(job: Job, index: int) -> float:
     return job.design.slowdown
 
 
-def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
+def _prepare_arm(job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop) -> Prepared:
     inspect = answering_engine if job.profile else informed_engine
-    build = local_build(arm.build)
+    build = local_build(arm.build, should_stop=should_stop)
     check_build(build, dict(arm.environment))
     engine = inspect(build, dict(arm.environment))
     if build.source is not None and build.source.commit:
@@ -86,7 +92,7 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
     files = engine.locate()
     order = Order(
         arm=arm,
-        model=model_path(arm.model),
+        model=model_path(arm.model, should_stop=should_stop),
         workloads=job.workloads,
         repetitions=job.design.warmup + job.design.repetitions,
         outputs=None,
@@ -101,7 +107,9 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float) -> Prepared:
         bytes_run.append(uuid.uuid4().hex)
     if slowdown:
         bytes_run.append(f"slowed by {slowdown}")
-    key = digest([model_sha256(order.model), bytes_run, arm.flags.items, order.threads, arm.environment])
+    key = digest(
+        [model_sha256(order.model, should_stop=should_stop), bytes_run, arm.flags.items, order.threads, arm.environment]
+    )
     return Prepared(engine, order, key, opaque)
 
 

@@ -193,14 +193,18 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {"LANG": "C.UTF-8", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} | inherited | declared
 
 
-def run_once(spec: ProcessSpec) -> ProcessResult:
+def run_once(spec: ProcessSpec, should_stop: Callable[[], bool] | None = None) -> ProcessResult:
     """Run a single process under a supervisor of its own, e.g. a probe.
+
+    Args:
+        spec: The process.
+        should_stop: As for :meth:`Supervisor.run`.
 
     Raises:
         HarnessError: As :meth:`Supervisor.run`.
     """
     with Supervisor() as supervisor:
-        return supervisor.run(spec)
+        return supervisor.run(spec, should_stop=should_stop)
 
 
 class Supervisor:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
 from harness.domain.failure import Failure, FailureKind
+from harness.domain.halting import Stopped
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import JobEnd, StoppingRule
@@ -57,7 +58,7 @@ def run_job(
             supervisor = stack.enter_context(Supervisor())
             yield Progress(job.id, attempt, "preparing models")
             stack.enter_context(cache_held())
-            arms = prepare(job)
+            arms = prepare(job, should_stop)
             gpus = stack.enter_context(closing(open_gpus(node.gpus)))
             runner = EngineRunner(job, arms, supervisor, gpus, should_stop)
             for arm in range(len(arms)):
@@ -67,6 +68,8 @@ def run_job(
             end = schedule.end
     except HarnessError as error:
         failure = Failure(_kind_of(error), str(error), error.slug)
+    except Stopped:
+        pass  # told below, as of a job that was stopped while it measured
     except Exception as error:
         if type(error).__name__ == "TaskCancelledError":  # Ray's; named here so that only one module imports Ray
             raise

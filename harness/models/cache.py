@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from harness.domain.halting import ShouldStop, Stopped, go_on, never
 from harness.models.card import Card, load_card
 from harness.models.hashing import DigestingWriter, file_sha256, remember_sha256
 from harness.models.inspect import inspect_gguf
@@ -117,6 +118,7 @@ class Workshop:
         run: Starts the quantizer.
         report: Told the progress.
         lock_seconds: How long another maker is waited for.
+        should_stop: Ends the making, with nothing half-made; of the quantizer, ``run`` sees to it.
     """
 
     root: Path
@@ -124,6 +126,7 @@ class Workshop:
     run: Run = run_to_end
     report: ReportProgress = lambda _: None
     lock_seconds: float = _LOCK_SECONDS
+    should_stop: ShouldStop = never
 
 
 def ensure_model(
@@ -156,7 +159,11 @@ def ensure_model(
 
 
 def ensure(request: ModelRequest, workshop: Workshop) -> Path:
-    """As `ensure_model`, for a request and a workshop."""
+    """As `ensure_model`, for a request and a workshop.
+
+    Raises:
+        Stopped: The workshop was told to stop.
+    """
     own = request.card.own_quant
     quant = known_quant(own if request.quant == UNQUANTIZED else request.quant)
     if own != UNQUANTIZED or quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn":
@@ -222,7 +229,7 @@ def _ready(model: Path) -> bool:
 @contextmanager
 def _turn(final: Path, workshop: Workshop) -> Iterator[bool]:
     """Hold the lock of a model; yields whether another maker has made it meanwhile."""
-    with turn(final, lambda: workshop.report(Progress("waiting")), workshop.lock_seconds):
+    with turn(final, lambda: workshop.report(Progress("waiting")), workshop.lock_seconds, workshop.should_stop):
         ready = _ready(final)
         if not ready:
             with disk_errors(final.parent):
@@ -240,6 +247,7 @@ def _write_into(final: Path, plan: Plan, workshop: Workshop) -> None:
     _require_room(final, needed, workshop)
 
     def report(done: int, total: int) -> None:
+        go_on(workshop.should_stop)
         workshop.report(Progress("weights", done, total))
 
     with disk_errors(final, needed), appearing(final) as temporary:
@@ -265,7 +273,11 @@ def _finish(final: Path, card: Card, quant: Quant, quantizer: str, workshop: Wor
     """Write the sidecar, which makes the model count as present."""
     size = final.stat().st_size
     workshop.report(Progress("hashing", 0, size))
-    digest = file_sha256(final, cache=workshop.root)
+    try:
+        digest = file_sha256(final, cache=workshop.root, should_stop=workshop.should_stop)
+    except Stopped:
+        final.unlink(missing_ok=True)  # without its sidecar nobody would use it
+        raise
     chosen = _experts_chosen(card)
     sidecar = Sidecar(digest, size, True, card.name, card.digest(), quant.name, MAKER_VERSION, quantizer, chosen)
     with disk_errors(final):

@@ -125,7 +125,8 @@ def _read_again(file: BinaryIO, size: int, update: Callable[[bytes], None]) -> N
 
 def _chunk(source: Any, wanted: Download) -> bytes:
     try:
-        chunk: bytes = source.read(_CHUNK)
+        # What has come and no more: of a slow server a whole chunk takes long, and nobody hears of it meanwhile.
+        chunk: bytes = source.read1(_CHUNK)
     except TimeoutError as silent:
         raise _stalled(wanted) from silent
     except (HTTPException, OSError) as failure:

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from harness.domain.errors import BadInput
+from harness.domain.halting import ShouldStop, go_on, never
 from harness.models.download import SILENCE_S, Download, download
 from harness.models.hashing import file_sha256
 from harness.models.inspect import inspect_gguf
@@ -37,12 +38,14 @@ class Fetching:
         report: Told the progress.
         silence_s: How long a server may send nothing.
         lock_seconds: How long another one who fetches it is waited for.
+        should_stop: Ends the fetching; what has come is gone on with another time.
     """
 
     root: Path
     report: ReportFetch = lambda _name, _done, _total: None
     silence_s: float = SILENCE_S
     lock_seconds: float = _LOCK_SECONDS
+    should_stop: ShouldStop = never
 
 
 def fetch_model(url: str, sha256: tuple[str, ...], how: Fetching) -> tuple[Path, Path]:
@@ -57,12 +60,13 @@ def fetch_model(url: str, sha256: tuple[str, ...], how: Fetching) -> tuple[Path,
         BadInput: ``E-model-digests``; as `download`; what is wrong with the file.
         Infrastructure: As `download`; ``E-cache-busy``, ``E-cache-full``, ``E-disk-full``, ``E-no-permission``,
             ``E-cache-unusable``.
+        Stopped: It was told to stop.
     """
     addresses = part_addresses(url, sha256)
     place = _place(sha256, how.root)
     record = place.with_suffix(".json")
     if not _present(record):
-        with turn(place, lambda: how.report(place.name, 0, 0), how.lock_seconds):
+        with turn(place, lambda: how.report(place.name, 0, 0), how.lock_seconds, how.should_stop):
             if not _present(record):
                 _fetch(addresses, sha256, place, how)
     return _first(record), record
@@ -99,17 +103,20 @@ def part_addresses(url: str, sha256: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(parts._replace(path=f"{folder}/{each}").geturl() for each in names)
 
 
-def check_digests(path: Path, sha256: tuple[str, ...], parts: tuple[Path, ...]) -> None:
+def check_digests(
+    path: Path, sha256: tuple[str, ...], parts: tuple[Path, ...], should_stop: ShouldStop = never
+) -> None:
     """Hold the files of a model that lies somewhere against the digests that are asked for.
 
     Raises:
         BadInput: ``E-model-digests``, ``E-digest-mismatch``; as `file_sha256`.
+        Stopped: It was told to stop.
     """
     if len(parts) != len(sha256):
         message = f"it is a model of {len(parts)} files, {len(sha256)} digests are given"
         raise BadInput("E-model-digests", message, hint="give one for each file, in their order", where=str(path))
     for part, expected in zip(parts, sha256, strict=True):
-        found = file_sha256(part)
+        found = file_sha256(part, should_stop=should_stop)
         if found != expected:
             message = f"it has the digest {found}, expected {expected}"
             raise BadInput("E-digest-mismatch", message, hint="it is another file, or damaged", where=str(part))
@@ -149,7 +156,7 @@ def _fetch(addresses: tuple[str, ...], sha256: tuple[str, ...], place: Path, how
         target = place / unquote(urlsplit(address).path.rpartition("/")[2]).replace("/", "_")
         files.append(target)
         if target.exists():  # a part that came whole before another one broke off, unless it was damaged since
-            if file_sha256(target, cache=how.root) == digest:
+            if file_sha256(target, cache=how.root, should_stop=how.should_stop) == digest:
                 continue
             target.unlink()
         with disk_errors(target):
@@ -161,4 +168,8 @@ def _fetch(addresses: tuple[str, ...], sha256: tuple[str, ...], place: Path, how
 
 
 def _reporting(how: Fetching, name: str) -> Callable[[int, int], None]:
-    return lambda done, total: how.report(name, done, total)
+    def report(done: int, total: int) -> None:
+        go_on(how.should_stop)
+        how.report(name, done, total)
+
+    return report

@@ -9,27 +9,31 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.domain.errors import BadInput, HarnessError
+from harness.domain.halting import ShouldStop, go_on, never
 from harness.models.splits import parts_of
 from harness.models.storage import cache_root, make_folder, read_json, write_json
 
 _NAME_DIGITS = 32
+_PIECE = 1 << 20
 
 
-def model_sha256(path: Path, *, cache: Path | None = None) -> str:
+def model_sha256(path: Path, *, cache: Path | None = None, should_stop: ShouldStop = never) -> str:
     """Digest of a whole model: its file's SHA-256, or that of the SHA-256s of all parts, one a line, in their order.
 
     Args:
         path: The file, or any part of a split model.
         cache: Root of the cache; `cache_root()` when None.
+        should_stop: Ends the reading.
 
     Raises:
         BadInput: ``E-model-missing`` or ``E-model-unreadable``.
+        Stopped: It was told to stop.
     """
-    digests = [file_sha256(part, cache=cache) for part in parts_of(path)]
+    digests = [file_sha256(part, cache=cache, should_stop=should_stop) for part in parts_of(path)]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def file_sha256(path: Path, *, cache: Path | None = None) -> str:
+def file_sha256(path: Path, *, cache: Path | None = None, should_stop: ShouldStop = never) -> str:
     """SHA-256 of a file, in hexadecimal.
 
     A file with the same path, inode, size and modification time is not read again. A cache that can't be written costs
@@ -38,9 +42,11 @@ def file_sha256(path: Path, *, cache: Path | None = None) -> str:
     Args:
         path: The file.
         cache: Root of the cache; `cache_root()` when None.
+        should_stop: Ends the reading.
 
     Raises:
         BadInput: ``E-model-missing`` or ``E-model-unreadable``.
+        Stopped: It was told to stop.
     """
     try:
         state, memory = _state(path), _memory(path, cache)
@@ -49,7 +55,7 @@ def file_sha256(path: Path, *, cache: Path | None = None) -> str:
         if isinstance(digest, str) and known == state:
             return digest
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = _digest(file, should_stop)
     except FileNotFoundError as absent:
         raise BadInput("E-model-missing", "no such file", where=str(path)) from absent
     except OSError as failure:
@@ -58,6 +64,14 @@ def file_sha256(path: Path, *, cache: Path | None = None) -> str:
         ) from failure
     _write(memory, state, digest)
     return digest
+
+
+def _digest(file: BinaryIO, should_stop: ShouldStop) -> str:
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        go_on(should_stop)
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def remember_sha256(path: Path, digest: str, *, cache: Path | None = None) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.halting import ShouldStop, go_on, never
 from harness.domain.suggest import did_you_mean
 
 UNQUANTIZED = "F16"
@@ -28,6 +30,7 @@ _LEAST_SECONDS = 300.0
 _STREAM_FAULT = "iostream error"
 # With less than this left on the disk, that is the reason for a stream fault.
 _FULL_DISK_BYTES = 1 << 20
+_POLL_S = 0.1
 _WHEEL = "ik_llama_cpp"
 
 
@@ -135,24 +138,39 @@ class Run(Protocol):
         Raises:
             TimeoutError: It took longer.
             OSError: It could not be started.
+            Stopped: It was told to stop.
         """
         ...
 
 
+def stoppable_run(should_stop: ShouldStop) -> Run:
+    """A `Run` that can be told to stop; the child is killed then, on timeout and on any exception, Ctrl-C included."""
+
+    def run(argv: Sequence[str], *, timeout: float) -> CompletedRun:
+        give_up = time.monotonic() + timeout
+        with subprocess.Popen(  # the wheel's own tool, an argv list
+            list(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        ) as child:
+            try:
+                while True:
+                    go_on(should_stop)
+                    try:
+                        output, _ = child.communicate(timeout=_POLL_S)
+                    except subprocess.TimeoutExpired as late:
+                        if time.monotonic() > give_up:
+                            raise TimeoutError(f"no end after {timeout:.0f} s") from late
+                    else:
+                        return CompletedRun(child.returncode, output.decode("utf-8", "replace"))
+            except BaseException:
+                child.kill()
+                raise
+
+    return run
+
+
 def run_to_end(argv: Sequence[str], *, timeout: float) -> CompletedRun:
-    """The `Run` used where none is given; the child is killed on timeout and on any exception, Ctrl-C included."""
-    try:
-        ended = subprocess.run(  # the wheel's own tool, an argv list
-            list(argv),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        raise TimeoutError(f"no end after {timeout:.0f} s") from late
-    return CompletedRun(ended.returncode, ended.stdout.decode("utf-8", "replace"))
+    """The `Run` used where none is given; nobody stops it but Ctrl-C."""
+    return stoppable_run(never)(argv, timeout=timeout)
 
 
 def known_quant(name: str) -> Quant:

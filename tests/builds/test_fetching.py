@@ -17,6 +17,7 @@ from harness.builds import fetching
 from harness.builds.fetching import fetched, in_cache, note_use
 from harness.domain.build import Variant
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
+from harness.domain.halting import Stopped
 from harness.models.shelf import QUOTA_VARIABLE, held, held_models, make_room, named, remove
 from harness.models.turns import lock_of
 from harness.models.usage import cache_held
@@ -53,6 +54,13 @@ def leftovers(tmp_path: Path) -> list[str]:
     """What lies in the cache beside whole archives and locks."""
     folder = tmp_path / "cache" / "builds" / "fetched"
     return [path.name for path in folder.glob("*") if path.name.startswith(".")]
+
+
+def test_fetching_that_is_told_to_stop_leaves_no_build(variant: Variant) -> None:
+    with pytest.raises(Stopped):
+        fetched(variant, should_stop=lambda: True)
+    assert in_cache(variant) is None
+    assert fetched(variant).is_dir()
 
 
 def test_an_archive_is_unpacked_into_the_cache(tmp_path: Path, variant: Variant) -> None:

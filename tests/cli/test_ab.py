@@ -280,6 +280,31 @@ def test_ctrl_c_ends_it_with_what_was_measured(tmp_path: Path, number: signal.Si
     assert '"event": "run_finished"' not in journal
 
 
+@pytest.mark.parametrize(
+    ("made", "number"), [(".tiny-moe-F16-*.part", signal.SIGINT), (".tiny-moe-IQ4_XS-*.part", signal.SIGTERM)]
+)
+def test_it_is_ended_while_the_model_is_made(tmp_path: Path, made: str, number: signal.Signals) -> None:
+    """Between two pieces of the weights, or with the quantizer: the model is not made first, nor left half-made."""
+    cache = tmp_path / "cache" / "models"
+    child = spawned(tmp_path, "mainline", "ik", "--reports", "r", "--", *SMALL, MOE_CACHE_DIR=f"{cache.parent}")
+    child.expect("preparing models")
+    deadline = time.monotonic() + _PATIENCE_S
+    while not list(cache.glob(made)):
+        assert time.monotonic() < deadline
+        assert child.isalive()
+        time.sleep(0.02)
+    child.kill(number)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130, plain(child)
+    assert "you stopped it" in plain(child)
+    assert not list(cache.glob("*IQ4_XS*.gguf"))
+    assert not list(cache.glob(".*.part"))
+    journal = (tmp_path / "r" / "journal.jsonl").read_text()
+    assert "E-interrupted" in journal
+    assert '"event": "verdict"' in journal
+
+
 def test_another_measurement_on_the_host_is_waited_for_and_named(tmp_path: Path, tiny_model: Path) -> None:
     hold = (
         "import time; from pathlib import Path; from harness.execution.hostlock import measurement_lock\n"

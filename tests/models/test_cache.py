@@ -17,12 +17,13 @@ import pytest
 from micro_model import child_environment, micro_card, micro_content, need_quantizer
 
 from harness.domain.errors import Infrastructure
+from harness.domain.halting import Stopped
 from harness.models import cache as module
 from harness.models import storage
 from harness.models.cache import ModelRequest, Progress, Workshop, ensure, ensure_model, read_sidecar
 from harness.models.card import Card
 from harness.models.hashing import file_sha256
-from harness.models.quantize import CompletedRun, run_to_end
+from harness.models.quantize import CompletedRun, run_to_end, stoppable_run
 
 # A maker in a process of its own: prints each stage once, and holds in stage HOLD until the file GO exists.
 MAKER = """
@@ -148,6 +149,52 @@ def test_killed_maker_leaves_nothing_half_made(tmp_path: Path, micro: Card, quan
     sidecar = read_sidecar(made)
     assert sidecar is not None
     assert sidecar.sha256 == file_sha256(made, cache=tmp_path / "other")
+
+
+@pytest.mark.parametrize(("quant", "stage"), [("F16", "weights"), ("Q8_0", "quantizing"), ("Q8_0", "hashing")])
+def test_a_maker_that_is_told_to_stop_leaves_nothing_half_made(
+    tmp_path: Path, micro: Card, quant: str, stage: str
+) -> None:
+    """It ends between two pieces of that stage, and the next one makes the model whole."""
+    if quant != "F16":
+        need_quantizer()
+        ensure(ModelRequest(micro), workshop(tmp_path))
+    stages: list[str] = []
+
+    def told() -> bool:
+        return stage in stages
+
+    with pytest.raises(Stopped):
+        ensure(
+            ModelRequest(micro, quant),
+            workshop(
+                tmp_path,
+                run=stoppable_run(told),
+                report=lambda progress: stages.append(progress.stage),
+                should_stop=told,
+            ),
+        )
+    assert stages.count("weights") == (quant == "F16")
+    assert not files(tmp_path, ".*.part")
+    assert not files(tmp_path, f"*-{quant}-*.gguf")
+    assert ensure(ModelRequest(micro, quant), workshop(tmp_path)).exists()
+
+
+def test_who_waits_for_another_maker_can_be_told_to_stop(tmp_path: Path, micro: Card) -> None:
+    maker = Maker(tmp_path, "F16", hold="weights")
+    assert maker.line() == "weights"
+    with pytest.raises(Stopped):
+        ensure(ModelRequest(micro), workshop(tmp_path, should_stop=lambda: True))
+    maker.kill()
+
+
+def test_a_file_is_not_read_to_its_end_for_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    file.write_bytes(bytes(3 << 20))
+    asked = iter([False, True])
+    with pytest.raises(Stopped):
+        file_sha256(file, cache=tmp_path, should_stop=lambda: next(asked))
+    assert len(file_sha256(file, cache=tmp_path)) == 64
 
 
 def test_maker_that_takes_too_long_is_told(tmp_path: Path, micro: Card) -> None:

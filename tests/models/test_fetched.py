@@ -16,6 +16,7 @@ from model_server import Shelf, serving
 from split_model import split
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
+from harness.domain.halting import Stopped
 from harness.domain.model import Model
 from harness.models import shelf as cache_shelf
 from harness.models.cache import ensure_model
@@ -132,6 +133,25 @@ def test_a_split_model_goes_on_with_the_part_that_broke(server: Shelf, micro_fil
         model_path(model)
     model_path(model)
     assert [path for path, _ in server.asked] == [f"/{parts[0].name}", f"/{parts[1].name}", f"/{parts[1].name}"]
+
+
+def test_fetching_that_is_told_to_stop_is_gone_on_with(server: Shelf, micro_file: Path, tmp_path: Path) -> None:
+    """Between two pieces; what had come is not fetched again."""
+    url, sha256 = f"{server.address}/to/Micro-Q4.gguf", (digest(micro_file),)
+    came: list[int] = []
+    server.silent.add("/to/Micro-Q4.gguf")
+
+    def report(_: str, done: int, __: int) -> None:
+        came.append(done)
+
+    with pytest.raises(Stopped):
+        fetch_model(url, sha256, Fetching(tmp_path, report, should_stop=lambda: bool(came)))
+    assert [each.kind for each in held_models(tmp_path)] == ["unfinished"]
+    server.silent.clear()
+    assert fetch_model(url, sha256, Fetching(tmp_path))[0].read_bytes() == micro_file.read_bytes()
+    (_, first), (_, second) = server.asked
+    assert not first
+    assert second.startswith("bytes=")
 
 
 def test_what_is_no_model_is_refused(cache: Path, tmp_path: Path) -> None:

@@ -14,9 +14,19 @@ import pytest
 from micro_model import child_environment, need_quantizer
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
+from harness.domain.halting import Stopped
 from harness.models import quantize as module
 from harness.models.inspect import inspect_gguf
-from harness.models.quantize import QUANTS, CompletedRun, Quantizer, find_quantizer, known_quant, quantize, run_to_end
+from harness.models.quantize import (
+    QUANTS,
+    CompletedRun,
+    Quantizer,
+    find_quantizer,
+    known_quant,
+    quantize,
+    run_to_end,
+    stoppable_run,
+)
 
 
 def ending(code: int, output: str = "") -> module.Run:
@@ -119,6 +129,15 @@ def test_a_tool_that_hangs_is_killed(tmp_path: Path) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and not note.exists():
         time.sleep(0.05)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_a_tool_is_killed_where_the_work_is_to_stop(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    code = f"import os, time; print(os.getpid(), file=open({str(note)!r}, 'w', 1)); time.sleep(600)"
+    with pytest.raises(Stopped):
+        stoppable_run(lambda: note.exists() and bool(note.read_text()))([sys.executable, "-c", code], timeout=60)
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
 
