@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.domain.build import Fork, Tool
 from harness.domain.case import Case, ContrastCheck, Expectation, OutputCheck
-from harness.domain.errors import BadInput
+from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.flags import FlagValue
 from harness.domain.job import Job
 from harness.domain.model import Model
@@ -124,6 +124,7 @@ def plan_ab(request: AbRequest) -> AbPlan:
 
     Raises:
         BadInput: Whatever is wrong with it: builds, flags, model, workloads.
+        Infrastructure: ``E-quarantined``: the calibration of this machine found every workload unfit to be judged.
         HarnessError: If the file of known spreads is there and can't be read.
     """
     line = read_bench_line(request.line)
@@ -140,7 +141,7 @@ def plan_ab(request: AbRequest) -> AbPlan:
     known = known_spreads()
     jobs = tuple(known.informed(replace(job, design=replace(job.design, minutes=request.minutes))) for job in plan.jobs)
     synthetic = model.synthetic or inspect_gguf(Path(model.path)).synthetic
-    notes = _notes(request, line, arms, outputs, model)
+    notes = (*_notes(request, line, arms, outputs, model), *_unfit(jobs[0]))
     return AbPlan(replace(plan, jobs=jobs), arms, common, synthetic, notes)
 
 
@@ -185,6 +186,24 @@ def _plan(arms: AbArms, workloads: Sequence[Workload], outputs: OutputProfile | 
         cases.append(Case(Kind.EQUIVALENCE, arms.arms, outputs, _ANY, OutputCheck(outputs.name, factor)))
     planned = tuple(PlannedCase(case, "command line") for case in cases)
     return Plan(NAME, planned, plan_jobs(planned, policy), policy, planned)
+
+
+def _unfit(job: Job) -> tuple[str, ...]:
+    """What is known beforehand to stay undecided: better said now than after the minutes.
+
+    Raises:
+        Infrastructure: Where that is every workload.
+    """
+    reasons = {each.workload: each.reason for each in job.quarantines}
+    if len(reasons) == len(job.workloads):
+        message = f"no workload can be judged on this machine: {_by_workload(reasons)}"
+        hint = "see what disturbs it, then run 'moe-harness calibrate' again"
+        raise Infrastructure("E-quarantined", message, hint=hint)
+    return (f"will stay undecided: {_by_workload(reasons)}",) if reasons else ()
+
+
+def _by_workload(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{workload}: {reason}" for workload, reason in reasons.items())
 
 
 def _notes(

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from ab_support import planned
+from spread_support import record
 
-from harness.domain.errors import BadInput
+from harness.domain.cell import cell_of
+from harness.domain.errors import BadInput, Infrastructure
+from harness.execution.node import probe_node
 from harness.running.ab import AbRequest, plan_ab
+from harness.running.spread_file import change_spreads, spreads_path
 
 
 def test_a_request_is_one_job_with_a_case_for_each_workload() -> None:
@@ -70,3 +74,31 @@ def test_one_model_only() -> None:
         plan_ab(AbRequest("mainline", "ik", model="tiny-moe", line=("-m", "other.gguf")))
     named_once = plan_ab(AbRequest("mainline", "ik", line=("-m", "tiny-moe:Q8_0")))
     assert named_once.model.quant == "Q8_0"
+
+
+def set_aside(*workloads: str) -> None:
+    """A calibration of this machine that found cells of the baseline unfit."""
+    arm, found = planned().job.arms[0], record(0.01, quarantine="equal arms alarm")
+    for name in workloads:
+        change_spreads(
+            spreads_path(), lambda file, name=name: file.with_record(probe_node(), cell_of(arm, name), found)
+        )
+
+
+@pytest.fixture
+def _own_spreads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))
+
+
+@pytest.mark.usefixtures("_own_spreads")
+def test_a_cell_that_is_set_aside_is_told_before_it_is_measured() -> None:
+    set_aside("tg64")
+    told = [note for note in planned().notes if "will stay undecided" in note]
+    assert told == ["will stay undecided: tg64: cell quarantined by the calibration of 2026-11-30: equal arms alarm"]
+
+
+@pytest.mark.usefixtures("_own_spreads")
+def test_nothing_is_measured_where_every_cell_is_set_aside() -> None:
+    set_aside("pp256", "tg64")
+    with pytest.raises(Infrastructure, match=r"E-quarantined: no workload .* pp256: .*equal arms alarm.*calibrate"):
+        planned()
