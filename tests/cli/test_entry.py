@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def test_what_the_system_refuses_is_one_message(tmp_path: Path, script: str, cod
     assert said in result.stderr
     assert "Traceback" not in result.stderr
     assert len(result.stderr.splitlines()) == (1 if said else 0)
+
+
+# Sends itself the signal where a module is looked for, as a Ctrl-C right after the start would come.
+INTERRUPTED = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+def script() -> str:
+    """What the installed program does."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    module, _, function = project["project"]["scripts"]["moe-harness"].partition(":")
+    return f"from {module} import {function}; {function}()"
+
+
+@pytest.mark.parametrize("started", [script(), "import runpy; runpy.run_module('harness.cli', run_name='__main__')"])
+@pytest.mark.parametrize("module", ["click", "pydantic", "harness.cli.report"])
+def test_ctrl_c_while_it_starts_is_quiet(tmp_path: Path, started: str, module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED + started, module]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (result.returncode, result.stderr) == (130, "moe-harness: interrupted\n")
 
 
 def test_what_a_model_file_says_of_itself_is_only_text(tmp_path: Path) -> None:
