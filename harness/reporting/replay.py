@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from harness.domain.arm import Arm
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure
 from harness.domain.job import Job
@@ -116,12 +118,16 @@ class _Replay:
     def _plan(self, event: Event) -> None:
         """Planning a case again, in a later run into the same folder, takes back what was said of it before."""
         verdict = decode(Verdict, event["verdict"]) if event["verdict"] else None
-        self._planned[event["case"]] = PlannedCase(decode_case(event["spec"]), event["job"], verdict)
+        case = decode_case(event["spec"])
+        _require_finite(case.arms)
+        self._planned[event["case"]] = PlannedCase(case, event["job"], verdict)
         self._verdicts.pop(event["case"], None)
         self._jobs.pop(event["job"], None)
 
     def _job_submitted(self, event: Event) -> None:
-        self._jobs[event["job"]] = JobTry(int(event["try"]), decode(Job, event["spec"]), event["t"])
+        job = decode(Job, event["spec"])
+        _require_finite(job.arms)
+        self._jobs[event["job"]] = JobTry(int(event["try"]), job, event["t"])
 
     def _job_started(self, event: Event) -> None:
         known = self._jobs.get(event["job"])
@@ -164,6 +170,14 @@ class _Replay:
         if event["try"] < known.attempt:
             raise ValueError(f"{event['job']}: an event of try {event['try']} came during try {known.attempt}")
         return known
+
+
+def _require_finite(arms: Sequence[Arm]) -> None:
+    """No engine was run with such a flag, and an arm that has one has no identity."""
+    for arm in arms:
+        for name, value in arm.flags:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"the flag {name} of {arm.build.name} is {value}: no finite number")
 
 
 def _parse(line: bytes, path: Path, number: int) -> Event:

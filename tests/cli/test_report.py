@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 
 from judging_support import BASELINE, CANDIDATE, NODE, PP, arms_runs, contrast, floor
 
+from harness.cli.compare import compare
 from harness.cli.junit import junit
 from harness.cli.report import report
 from harness.domain.case import Case
@@ -84,3 +86,22 @@ def test_junit_merge_writes_each_case_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(junit, ["merge", str(tmp_path / "out.xml"), *inputs])
     assert result.exit_code == 0, result.output
     assert result.output.startswith("2 cases, 1 failures, 0 errors")
+
+
+@pytest.mark.parametrize("damaged", ["planned", "job_submitted"])
+def test_a_flag_that_is_no_finite_number_is_a_damaged_line(tmp_path: Path, damaged: str) -> None:
+    path, sound = journal(tmp_path / "bad", contrast()), journal(tmp_path / "sound", contrast())
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if f'"event": "{damaged}"' in line)
+    assert '["fa", 1]' in lines[at]
+    lines[at] = lines[at].replace('["fa", 1]', '["fa", Infinity]')
+    path.write_text("".join(lines))
+    told = f"line {at + 1}: ValueError: the flag fa of ik is inf"
+
+    result = CliRunner().invoke(report, [str(path), "--format", "json"], catch_exceptions=False)
+    assert result.exit_code == 3
+    assert any(
+        told == f"line {each['line']}: {each['message']}"[: len(told)] for each in json.loads(result.output)["problems"]
+    )
+    with pytest.raises(BadInput, match=f"E-nothing-readable.*{told}"):
+        CliRunner().invoke(compare, [str(path), str(sound)], catch_exceptions=False)
