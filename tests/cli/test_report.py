@@ -22,7 +22,7 @@ from harness.domain.job import Design, Job
 from harness.domain.node import NodeClass
 from harness.reporting.journal import JournalWriter, PlannedCase, RunInfo
 
-JOB = Job((BASELINE, CANDIDATE), (PP,), None, NodeClass("any"), Design(), ())
+JOB = Job((BASELINE, CANDIDATE), (PP,), None, NodeClass("any"), Design(blocks=8), ())
 
 
 def journal(folder: Path, *cases: Case, finished: bool = True) -> Path:
@@ -32,7 +32,7 @@ def journal(folder: Path, *cases: Case, finished: bool = True) -> Path:
             writer.planned(PlannedCase(case, JOB.id))
         writer.job_submitted(JOB, 1)
         writer.job_started(JOB.id, 1, NODE, "box")
-        for each in arms_runs([100, 101, 99, 100], [80, 81, 79, 80]):
+        for each in arms_runs([100, 101, 99, 100] * 2, [80, 81, 79, 80] * 2):
             writer.process(JOB.id, 1, each)
         if finished:
             writer.job_finished(JOB.id, 1, None)
