@@ -274,7 +274,7 @@ def test_ctrl_c_ends_it_with_what_was_measured(tmp_path: Path, number: signal.Si
     shown = plain(child)
     assert child.exitstatus == 130, shown
     assert "you stopped it" in shown
-    assert "pp32: not decided: ik+fa=1 looks" in shown
+    assert "pp32: not decided: ik+fa=1" in shown
     journal = (tmp_path / "r" / "journal.jsonl").read_text()
     assert '"event": "verdict"' in journal
     assert '"event": "run_finished"' not in journal
