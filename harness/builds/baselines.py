@@ -116,7 +116,7 @@ def roll_back(branch: str, why: str = "") -> Change:
         changes = known.branches[branch]
         standing = _standing(changes)
         if len(standing) == 1:
-            message = f"{branch} never had another baseline than '{standing[-1]}'"
+            message = f"'{standing[-1]}' is the oldest baseline of {branch} that was not taken back"
             raise BadInput("E-no-earlier-baseline", message, hint=f"moe-harness baseline set {branch} BUILD")
         change = Change(build=standing[-2], when=datetime.now(UTC), who=_user(), why=why, rollback=True)
         return _with(known, branch, (*changes, change))

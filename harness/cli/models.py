@@ -14,13 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.model_cache import fetch_command, list_command, remove_command
+from harness.domain.errors import BadInput
 from harness.models.cache import ensure_model, read_sidecar
 from harness.models.card import written_quant
 from harness.models.from_file import card_of, card_text, undrawable
 from harness.models.hashing import file_sha256
 from harness.models.inspect import GgufInfo, inspect_gguf
 from harness.models.quantize import UNQUANTIZED
-from harness.models.storage import disk_errors
 from harness.planning.model_word import DEFAULT_QUANT
 from harness.reporting.clean import one_line
 
@@ -69,8 +69,12 @@ def card_command(file: Path, output: Path | None) -> None:
     if output is None:
         click.echo(card_text(card), nl=False)
         return
-    with disk_errors(output):
+    try:
         output.write_text(card_text(card), encoding="utf-8")
+    except OSError as failure:
+        message = f"the card can't be written: {failure.strerror or failure}"
+        hint = "give -o a file in a folder that is there and can be written to"
+        raise BadInput("E-card-unwritable", message, hint=hint, where=str(output)) from failure
     click.echo(output)
 
 

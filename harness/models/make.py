@@ -11,8 +11,9 @@ from harness.models import weights
 from harness.models.card import Card
 from harness.models.gguf_format import MetaValue, TensorSpec
 from harness.models.gguf_writer import Writable, file_size, write_gguf
+from harness.models.makeable import mixture_asked
 from harness.models.mixtures import mixed
-from harness.models.quantize import UNQUANTIZED, Quant
+from harness.models.quantize import Quant
 from harness.models.routing import MOST_OFTEN, RouterEstimate, estimate
 from harness.models.tokenizer import TokenKind, Vocabulary, build_vocabulary
 
@@ -72,7 +73,7 @@ def plan_model(card: Card, quant: Quant | None = None) -> Plan:
         BadInput: ``E-card-not-makeable``: a tensor type that can't be drawn, or a tokenizer recipe that does not work
             out; ``E-mixture-unknown``; ``E-card-has-types``: another quantization than the card's table has.
     """
-    quant = _asked_of(card, quant)
+    quant = mixture_asked(card, quant)
     vocabulary = _vocabulary(card)
     layout = card.shape.layout(len(vocabulary.tokens) if vocabulary else 0)
     tensors = layout.tensors if quant is None else mixed(layout.tensors, quant.name, card.name)
@@ -130,16 +131,6 @@ def write_model(file: Writable, plan: Plan, progress: BytesDone | None = None) -
                 progress(done, total)
 
     write_gguf(file, plan.metadata, plan.tensors, produced)
-
-
-def _asked_of(card: Card, quant: Quant | None) -> Quant | None:
-    """The mixture to give the tensors; none where the card's table has types already."""
-    if quant is None or card.own_quant == UNQUANTIZED:
-        return quant
-    if quant.name != card.own_quant:
-        message = f"the card's table has types of its own ({card.own_quant}); it can't be made as {quant.name}"
-        raise BadInput("E-card-has-types", message, hint="leave the quantization out", where=card.name)
-    return None
 
 
 def _check_routers(plan: Plan) -> None:

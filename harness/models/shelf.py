@@ -23,6 +23,7 @@ from harness.models.usage import alone_with
 
 QUOTA_VARIABLE = "MOE_CACHE_GIB"
 _GIB = 1024**3
+_MIB = 1024**2
 _UNFINISHED = ".unfinished"
 _MOST_LISTED = 10
 
@@ -252,11 +253,17 @@ def _changed(path: Path) -> float:
 
 def _full(models: tuple[Held, ...], needed: int, quota: int, root: Path) -> Infrastructure:
     listed = [
-        f"{model.name} ({model.size / _GIB:.1f} GiB{', in use' if model.in_use else ''})"
+        f"{model.name} ({_in_words(model.size)}{', in use' if model.in_use else ''})"
         for model in sorted(models, key=lambda model: -model.size)[:_MOST_LISTED]
     ]
     more = f" and {len(models) - _MOST_LISTED} more" if len(models) > _MOST_LISTED else ""
     there = f"it holds {', '.join(listed)}{more}" if listed else "it holds nothing"
-    message = f"{needed / _GIB:.1f} GiB are needed, the quota is {quota / _GIB:.1f} GiB; {there}"
+    message = f"{_in_words(needed)} are needed, the quota is {_in_words(quota)}; {there}"
     hint = f"let the jobs that use them end, or raise {QUOTA_VARIABLE}; see 'moe-harness models list'"
     return Infrastructure("E-cache-full", message, hint=hint, where=str(root))
+
+
+def _in_words(size: int) -> str:
+    if size < _MIB:
+        return f"{size} bytes"
+    return f"{size / _MIB:.1f} MiB" if size < _GIB else f"{size / _GIB:.1f} GiB"

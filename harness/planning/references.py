@@ -19,7 +19,8 @@ from harness.domain.node import ANY_CLASS, ISA_WORDS
 from harness.domain.suggest import did_you_mean
 from harness.engines.flags import complete, known_flags
 from harness.engines.registry import engine_for
-from harness.models.card import packaged_cards
+from harness.models.card import load_card, packaged_cards
+from harness.models.makeable import require_makeable
 from harness.models.quantize import QUANTS
 from harness.planning.configuration import Configuration
 from harness.planning.placement import DECIDING, PLACEMENTS
@@ -158,8 +159,22 @@ class _References:
             is_name = entry.card and not entry.card.endswith(".json")
             if is_name and entry.card not in cards:
                 yield self._unknown("card", entry.card, cards, "models", name, "card")
+            elif entry.card:
+                yield from self._card(name, entry.card, entry.quant.upper())
             if entry.quant and entry.quant.upper() not in QUANTS:
                 yield self._unknown("quant", entry.quant, QUANTS, "models", name, "quant")
+
+    def _card(self, name: str, card: str, quant: str) -> Iterator[Problem]:
+        """A card that is here must be whole and makeable; one that is not may lie on the nodes."""
+        key = "card"
+        try:
+            found = load_card(card)
+            key = "quant"
+            if quant in QUANTS:
+                require_makeable(found, quant)
+        except BadInput as bad:
+            if not isinstance(bad.__cause__, OSError):
+                yield Problem(bad.slug, self._at("models", name, key), f"{bad.where}: {bad.message}", bad.hint)
 
     def _include(self, index: int) -> Iterator[Problem]:
         entry = self._matrix.include[index]

@@ -136,7 +136,7 @@ def test_rolling_back_goes_back_step_by_step() -> None:
     assert [roll_back("main", "it was slower").build, roll_back("main").build] == ["b2", "b1"]
     assert [change.build for change in history("main")] == ["b1", "b2", "b3", "b2", "b1"]
     assert [change.rollback for change in history("main")] == [False, False, False, True, True]
-    with pytest.raises(BadInput, match="E-no-earlier-baseline"):
+    with pytest.raises(BadInput, match="E-no-earlier-baseline: 'b1' is the oldest baseline of main"):
         roll_back("main")
     set_baseline("main", "b3")
     assert roll_back("main").build == "b1"

@@ -273,7 +273,7 @@ class TestQuota:
         first, second = other_models(tmp_path, 2)
         model_path(first)
         monkeypatch.setenv(cache_shelf.QUOTA_VARIABLE, "0.0000001")
-        with pytest.raises(Infrastructure, match=r"E-cache-full.*quota is 0\.0 GiB"):
+        with pytest.raises(Infrastructure, match=r"E-cache-full.*needed, the quota is 107 bytes;"):
             model_path(second)
         assert [held.name for held in held_models(cache) if held.kind == "fetched"] == ["o0.gguf"]
 

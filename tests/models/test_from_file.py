@@ -153,3 +153,12 @@ def test_a_file_without_weights_has_no_shape(tmp_path: Path) -> None:
     """A vocabulary alone is told as that."""
     with pytest.raises(BadInput, match="E-card-no-shape"):
         card_of(header_only(tmp_path / "vocab.gguf", {"general.architecture": MetaValue("string", "llama")}, ()))
+
+
+def test_where_a_card_cannot_be_written_the_path_is_named(tmp_path: Path) -> None:
+    """It is no matter of the cache."""
+    file = write_card_model(micro_card(), tmp_path / "micro.gguf")
+    output = tmp_path / "nowhere" / "c.json"
+    told = CliRunner().invoke(models, ["card", str(file), "-o", str(output)]).exception
+    assert isinstance(told, BadInput)
+    assert (told.slug, told.where) == ("E-card-unwritable", str(output))

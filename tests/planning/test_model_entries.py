@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.domain.errors import BadInput
 from harness.domain.model import Model
 from harness.models.cache import ensure_model
+from harness.models.card import load_card
 from harness.models.from_file import card_of, card_text
 from harness.models.hashing import file_sha256
 from harness.models.memory_model import model_shape
@@ -93,3 +95,49 @@ def test_the_identity_follows_the_digest_and_not_the_address() -> None:
     assert one.declared == moved.declared
     assert one.declared != Model("x", sha256=(OTHER,)).declared
     assert json.dumps(Model("x", card="c", quant="q").declared) == '{"name": "x", "card": "c", "quant": "q"}'
+
+
+@pytest.mark.parametrize("quant", ["Q6_K", "iq2_k", "F32"])
+def test_a_drawn_card_in_an_unknown_mixture_is_refused(quant: str, tmp_path: Path) -> None:
+    """Not only once the first job of a fleet makes it."""
+    with pytest.raises(BadInput, match=r"E-mixture-unknown: .*m\.toml: models\.x\.quant: .*can't be drawn"):
+        declared(tmp_path, f'card = "qwen3-30b-a3b"\nquant = "{quant}"')
+
+
+@pytest.mark.parametrize("entry", ['card = "qwen3-30b-a3b"', 'card = "tiny-moe"\nquant = "Q6_K"'])
+def test_what_can_be_made_is_planned(entry: str, tmp_path: Path) -> None:
+    """Cards as they are written, drawn ones in any known mixture, and what the quantizer makes."""
+    assert declared(tmp_path, entry).card
+    for quant in ("F16", "Q4_K_M", "q8_0"):
+        assert declared(tmp_path, f'card = "qwen3-30b-a3b"\nquant = "{quant}"').quant == quant.upper()
+
+
+def test_a_card_with_types_of_its_own_in_others_is_refused(tmp_path: Path) -> None:
+    """As it is when it is made; its own and none are right."""
+    tensors = [{"name": "token_embd.weight", "shape": [256, 300], "type": "Q8_0"}]
+    shape = {"rule": "explicit", "metadata": {}, "tensors": tensors}
+    card = {**_packaged("tiny-moe"), "shape": shape}
+    (tmp_path / "c.json").write_text(json.dumps(card))
+    with pytest.raises(BadInput, match=r"E-card-has-types: .*m\.toml: models\.x\.quant: .*\(Q8_0\).*Q4_K_M"):
+        declared(tmp_path, 'card = "c.json"\nquant = "Q4_K_M"')
+    for quant in ("", '\nquant = "Q8_0"', '\nquant = "F16"'):
+        assert declared(tmp_path, f'card = "c.json"{quant}').card
+
+
+def test_a_broken_card_is_refused_with_its_key_and_the_matrixs(tmp_path: Path) -> None:
+    """A card that is not here may be on the nodes; one that is here and broken is broken."""
+    content = _packaged("tiny-moe")
+    content["weights"]["router"] = "zipff"
+    (tmp_path / "c.json").write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=r"E-card-invalid: .*m\.toml: models\.x\.card: .*c\.json: weights\.router"):
+        declared(tmp_path, 'card = "c.json"')
+    (tmp_path / "c.json").write_text(json.dumps(content)[:90])
+    with pytest.raises(BadInput, match=r"E-card-json: .*models\.x\.card: .*c\.json: "):
+        declared(tmp_path, 'card = "c.json"\nquant = "Q8_0"')
+    (tmp_path / "c.json").unlink()
+    assert declared(tmp_path, 'card = "c.json"').quant == "F16"
+
+
+def _packaged(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = load_card(name).model_dump(mode="json")
+    return content
