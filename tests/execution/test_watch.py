@@ -122,7 +122,8 @@ def test_every_process_of_a_real_job_is_described(tiny_model: Path) -> None:
     for state in states:
         assert len(state.cpus) == state.threads
         assert state.numa_nodes == (0,)
-        assert state.model_cached == 1.0
+        assert state.model_cached is not None
+        assert state.model_cached > 0.99  # the kernel may take a page back
         assert state.foreign_load is not None
         assert state.major_faults is not None
         assert state.queue_wait_s is not None
