@@ -9,6 +9,7 @@ from harness.domain.model import Model
 from harness.domain.suggest import did_you_mean
 from harness.models.card import load_card, packaged_cards
 from harness.models.inspect import inspect_gguf
+from harness.models.makeable import require_makeable
 from harness.models.quantize import QUANTS, UNQUANTIZED
 
 TINY_CARD = "tiny-moe"
@@ -43,6 +44,7 @@ def _of_card(card: str, quant: str) -> Model:
         hint = did_you_mean(quant, QUANTS)
         raise BadInput("E-unknown-quant", f"no quantization '{quant}' can be made of card '{name}'", hint=hint)
     path = card if card in packaged_cards() else str(Path(card).absolute())
+    require_makeable(found, quant.upper())
     return Model(f"{name}-{quant.lower()}", card=path, quant=quant.upper())
 
 

@@ -44,3 +44,8 @@ def test_a_wrong_word_is_told(tmp_path: Path, word: str, slug: str, said: str) -
         model_named(word.format(folder=tmp_path))
     assert caught.value.slug == slug
     assert said in str(caught.value)
+
+
+def test_a_quantization_that_a_card_cannot_be_made_in_is_refused_at_once() -> None:
+    with pytest.raises(BadInput, match="E-mixture-unknown"):
+        model_named("qwen3-30b-a3b:Q6_K")
