@@ -56,16 +56,6 @@ class LogMean:
             return 1.0 if self.mean == 0 else 0.0
         return float(2 * stdtr(self.n - 1, -abs(self.mean) / self.standard_error))
 
-    def p_above(self, bound: float) -> float:
-        """One-sided p-value against "the mean is at or below ``bound``" (a logarithm)."""
-        if self.standard_error == 0:
-            return 0.0 if self.mean > bound else 1.0
-        return float(stdtr(self.n - 1, (bound - self.mean) / self.standard_error))
-
-    def p_below(self, bound: float) -> float:
-        """One-sided p-value against "the mean is at or above ``bound``" (a logarithm)."""
-        return LogMean(-self.mean, self.standard_error, self.n).p_above(-bound)
-
 
 def exp_bounded(value: float) -> float:
     """Back from the log scale, without overflow."""
