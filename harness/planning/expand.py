@@ -39,8 +39,8 @@ from harness.planning.schema import (
     MemoryEntry,
     OutputsEntry,
     Where,
-    variables_of,
 )
+from harness.planning.values import variables_of
 
 
 def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) -> tuple[PlannedCase, ...]:

@@ -33,11 +33,10 @@ from harness.planning.schema import (
     FloorEntry,
     Matrix,
     OutputsEntry,
-    Side,
     WhenEntry,
     Where,
-    variables_of,
 )
+from harness.planning.values import Side, variables_of
 
 NAMED_FACTORS = ("build", "model", "configuration", "environment")
 """The factors that are not flags."""

@@ -1,221 +1,53 @@
 """The matrix file: every key, its type and its default. Extra keys are errors and no value is converted.
 
+:mod:`harness.planning.values` reads the values.
+
 What the keys mean is written for users in ``docs/reference/matrix.md``.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    PrivateAttr,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from harness.builds.entry import BuildEntry
 from harness.domain import policy
 from harness.domain.canonical import id_part
 from harness.domain.case import Expectation
-from harness.domain.flags import FlagValue
 from harness.domain.job import Design
 from harness.domain.node import NodeClass
-from harness.domain.paths import usable_path
-from harness.models.address import DIGEST, address_fault
-from harness.planning.configuration import Configuration
-from harness.planning.number_range import NumberRange, read_range
 from harness.planning.source import Source
-
-_MAX_NAME = 100
-_CAPABILITY = re.compile(r"\d{1,2}\.\d")
-_ENVIRONMENT = "environment"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Above what anybody means: a slip of the finger must not fill the memory or run for a year.
-_MAX_TOKENS = 1 << 24
-_MAX_REPEATS = 10_000
-_MAX_TIMEOUT_S = 7 * 86_400.0
-_MAX_MINUTES = 7 * 1440.0
-
-
-def _value(found: Any) -> FlagValue:
-    """One flag value; TOML's booleans become 0 and 1."""
-    if isinstance(found, bool):
-        return int(found)
-    if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError(f"expected a finite number, found {found}")
-    if isinstance(found, int | float | str):
-        return found
-    raise ValueError(f"expected a number, a text or a boolean, found {_kind(found)}")
-
-
-def _axis(found: Any) -> tuple[FlagValue, ...]:
-    """A flag's values: one, or a list of different ones."""
-    values = tuple(_value(item) for item in (found if isinstance(found, list) else [found]))
-    if not values:
-        raise ValueError("expected at least one value, found an empty list")
-    repeated = [value for index, value in enumerate(values) if value in values[:index]]
-    if repeated:
-        raise ValueError(f"value {repeated[0]!r} is listed twice")
-    return values
-
-
-def _names(found: Any) -> tuple[str, ...]:
-    """One name or a list of names."""
-    listed = found if isinstance(found, list) else [found]
-    wrong = [item for item in listed if not isinstance(item, str)]
-    if wrong or not listed:
-        raise ValueError(f"expected a name or a list of names, found {_kind(wrong[0] if wrong else found)}")
-    return tuple(listed)
-
-
-def _side(found: Any) -> FlagValue | Configuration:
-    """One side of a contrast: a name, a flag's value, or a table of settings."""
-    return _configuration(found) if isinstance(found, dict) else _value(found)
-
-
-def _configuration(found: Any) -> Configuration:
-    """Flags by name, and variables in a table ``environment`` among them."""
-    if not isinstance(found, dict):
-        raise ValueError(f"expected a table of flags, found {_kind(found)}")  # noqa: TRY004 - the validator reads it
-    variables = found.get(_ENVIRONMENT, {})
-    if not isinstance(variables, dict):
-        raise ValueError(f"'{_ENVIRONMENT}' is a table of variables, found {_kind(variables)}")  # noqa: TRY004
-    flags = {name: _value(value) for name, value in found.items() if name != _ENVIRONMENT}
-    return Configuration(flags, variables_of(variables))
-
-
-def variables_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables.
-
-    Raises:
-        ValueError: If a name can't be a variable's, or a value is no text.
-    """
-    wrong = [name for name, value in found.items() if not isinstance(value, str)]
-    if wrong:
-        raise ValueError(f"environment variable {wrong[0]!r} must be a text, found {_kind(found[wrong[0]])}")
-    return {_variable(name): _variable_text(value) for name, value in found.items()}
-
-
-def _threads(found: Any) -> int | Literal["auto"]:
-    """Compute threads, or ``auto`` for what the node has reserved."""
-    if found == "auto":
-        return "auto"
-    if isinstance(found, int) and not isinstance(found, bool) and found >= 1:
-        return found
-    raise ValueError(f'expected "auto" or a whole number above 0, found {_kind(found)}')
-
-
-def _margin(found: Any) -> float | Literal["auto"]:
-    """A relative change, or ``auto`` for what the known spread can decide."""
-    if found == "auto":
-        return "auto"
-    if isinstance(found, int | float) and not isinstance(found, bool) and 0 < found < 1:
-        return float(found)
-    raise ValueError(f'expected "auto" or a number above 0 and below 1, found {_kind(found)}')
-
-
-def _even(found: int) -> int:
-    """Blocks come in pairs: two of them are a quad."""
-    if found % 2:
-        raise ValueError(f"expected an even number, because two blocks are one quad, found {found}")
-    return found
-
-
-def _kind(found: Any) -> str:
-    words = {dict: "a table", list: "a list", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
-    return f"{words.get(type(found), type(found).__name__)} ({found!r})"
-
-
-def _variable(found: str) -> str:
-    """The name of an environment variable."""
-    if not _VARIABLE.fullmatch(found):
-        raise ValueError("the name of a variable is letters, digits and '_', and does not begin with a digit")
-    return found
-
-
-def _variable_text(found: str) -> str:
-    """What an environment variable can be set to."""
-    if "\0" in found:
-        raise ValueError("a variable can't hold a null character")
-    return found
-
-
-def _digests(found: Any) -> tuple[str, ...]:
-    """One SHA-256, or those of all parts of a split model."""
-    listed = found if isinstance(found, list) else [found]
-    wrong = [item for item in listed if not isinstance(item, str) or not DIGEST.fullmatch(item)]
-    if wrong or not listed:
-        raise ValueError(
-            f"expected 64 hexadecimal digits, or a list of them, found {_kind(wrong[0] if wrong else found)}"
-        )
-    return tuple(item.lower() for item in listed)
-
-
-def _address(found: str) -> str:
-    """An address that a model may be fetched from."""
-    if fault := found and address_fault(found):
-        raise ValueError(fault)
-    return found
-
-
-def _capability(found: str) -> str:
-    """A compute capability of CUDA."""
-    if found and not _CAPABILITY.fullmatch(found):
-        raise ValueError(f'expected a compute capability like "8.9", found {found!r}')
-    return found
-
-
-def _prompt(found: str) -> str:
-    """What engines can be asked: their texts end at a null character."""
-    if "\0" in found:
-        raise ValueError("a prompt can't hold a null character")
-    return found
-
-
-def _bundles(found: Sequence[BundleEntry]) -> Sequence[BundleEntry]:
-    """The values of one axis, told apart by their names."""
-    names = [id_part(bundle.name) for bundle in found]
-    if repeated := next((name for index, name in enumerate(names) if name in names[:index]), ""):
-        raise ValueError(f"value '{repeated}' is listed twice (in ids, upper and lower case, '_' and '-' are the same)")
-    return found
-
-
-_RawValue: TypeAlias = bool | int | float | str
-Value = Annotated[FlagValue, PlainValidator(_value, json_schema_input_type=_RawValue)]
-Axis = Annotated[tuple[FlagValue, ...], PlainValidator(_axis, json_schema_input_type=_RawValue | list[_RawValue])]
-Names = Annotated[tuple[str, ...], PlainValidator(_names, json_schema_input_type=str | list[str])]
-Numbers = Annotated[NumberRange, PlainValidator(read_range, json_schema_input_type=str)]
-Digests = Annotated[tuple[str, ...], PlainValidator(_digests, json_schema_input_type=str | list[str])]
-_RawSettings: TypeAlias = dict[str, _RawValue | dict[str, str]]
-Settings = Annotated[Configuration, PlainValidator(_configuration, json_schema_input_type=_RawSettings)]
-Side = Annotated[FlagValue | Configuration, PlainValidator(_side, json_schema_input_type=_RawValue | _RawSettings)]
-Threads = Annotated[
-    int | Literal["auto"],
-    PlainValidator(_threads, json_schema_input_type=Literal["auto"] | Annotated[int, Field(ge=1)]),
-]
-Margin = Annotated[
-    float | Literal["auto"],
-    PlainValidator(_margin, json_schema_input_type=Literal["auto"] | Annotated[float, Field(gt=0, lt=1)]),
-]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$", max_length=_MAX_NAME)]
-Text = Annotated[str, StringConstraints(min_length=1)]
-PathText = Annotated[str, AfterValidator(usable_path)]
-Variables = dict[Annotated[str, AfterValidator(_variable)], Annotated[str, AfterValidator(_variable_text)]]
-Count = Annotated[int, Field(ge=0)]
-Tokens = Annotated[int, Field(ge=0, le=_MAX_TOKENS)]
-Repeats = Annotated[int, Field(ge=0, le=_MAX_REPEATS)]
-SomeTokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
-SomeRepeats = Annotated[int, Field(ge=1, le=_MAX_REPEATS)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from harness.planning.values import (
+    Address,
+    Amount,
+    Axis,
+    Blocks,
+    Capability,
+    Count,
+    Digests,
+    Margin,
+    Minutes,
+    Name,
+    Names,
+    Numbers,
+    PathText,
+    Positive,
+    Predicted,
+    Prompt,
+    Repeats,
+    Settings,
+    Side,
+    SomeRepeats,
+    SomeTokens,
+    Text,
+    Threads,
+    Timeout,
+    Tokens,
+    Value,
+    Variables,
+)
 
 
 class Entry(BaseModel):
@@ -230,7 +62,7 @@ class ModelEntry(Entry):
     card: PathText = ""
     quant: str = ""
     path: PathText = ""
-    url: Annotated[str, AfterValidator(_address)] = ""
+    url: Address = ""
     sha256: Digests = ()
 
     @model_validator(mode="after")
@@ -255,7 +87,7 @@ class NodeClassEntry(Entry):
     min_vram_gib: Amount = 0.0
     gpu_name: str = ""
     gpu_vendor: Literal["", "nvidia", "amd", "intel", "apple"] = ""
-    min_compute_capability: Annotated[str, AfterValidator(_capability)] = ""
+    min_compute_capability: Capability = ""
     no_gpu: bool = False
     min_ram_gib: Amount = 0.0
     min_cores: Count = 0
@@ -300,6 +132,14 @@ class BundleEntry(Entry):
 
     name: Name
     flags: dict[str, Value]
+
+
+def _bundles(found: Sequence[BundleEntry]) -> Sequence[BundleEntry]:
+    """The values of one axis, told apart by their names."""
+    names = [id_part(bundle.name) for bundle in found]
+    if repeated := next((name for index, name in enumerate(names) if name in names[:index]), ""):
+        raise ValueError(f"value '{repeated}' is listed twice (in ids, upper and lower case, '_' and '-' are the same)")
+    return found
 
 
 class Condition(Entry):
@@ -395,7 +235,7 @@ class WorkloadEntry(Entry):
     depth: Tokens = 0
     profile: PathText = ""
     name: Name = ""
-    n_predict: Annotated[int, Field(ge=2, le=_MAX_TOKENS)] | None = None
+    n_predict: Predicted | None = None
     prompt_tokens: Tokens | None = None
     metrics: list[Literal["cold", "ttft", "prefill", "decode"]] = []
     where: Where = Where()
@@ -436,7 +276,7 @@ class OutputsEntry(Entry):
     baseline: Side | None = None
     candidate: Side | None = None
     where: Where = Where()
-    prompts: Annotated[list[Annotated[Text, AfterValidator(_prompt)]], Field(min_length=1)]
+    prompts: Annotated[list[Prompt], Field(min_length=1)]
     n_predict: SomeTokens = 32
     positions: SomeTokens = 64
 
@@ -475,10 +315,10 @@ class Policy(Entry):
 
     warmup: Repeats = 4
     repetitions: SomeRepeats = 3
-    blocks: Annotated[SomeRepeats, AfterValidator(_even)] = 24
-    minutes: Annotated[float, Field(gt=0, le=_MAX_MINUTES)] | None = None
+    blocks: Blocks = 24
+    minutes: Minutes | None = None
     burn_in: SomeRepeats = 1
-    timeout_s: Annotated[float, Field(gt=0, le=_MAX_TIMEOUT_S)] = 600.0
+    timeout_s: Timeout = 600.0
     alpha: Annotated[float, Field(gt=0, lt=1)] = 1e-3
     margin: Margin = "auto"
     ceiling_tps: Positive = 1_000_000.0
