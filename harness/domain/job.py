@@ -92,7 +92,7 @@ class Job:
             [
                 [arm.identity for arm in self.arms],
                 [workload.name for workload in self.workloads],
-                self.outputs.name if self.outputs else "",
+                [self.outputs.name, self.outputs.identity] if self.outputs else "",
                 self.node_class.name,
                 *([self.profile.identity] if self.profile else []),
                 *([self.design.slowdown] if self.design.slowdown else []),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from harness.domain.failure import Failure
+from harness.domain.outputs import Output
 
 NS = 1_000_000_000
 
@@ -30,29 +31,6 @@ class Samples:
     def kept_ns(self) -> tuple[int, ...]:
         """The repetitions that are judged."""
         return self.all_ns[self.discarded :]
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What one arm answered to one prompt.
-
-    Attributes:
-        prompt: The prompt's name.
-        prompt_tokens: Its token ids.
-        tokens: Greedily generated ids.
-        margins: Per generated token, gap to the runner-up's log-probability, in nats; ``None``: not known.
-        text: The generated text, shown only.
-        logits_sha256: Hash over the raw 32-bit logits; empty where the engine gives none.
-        finite: No NaN and no infinity was among the logits.
-    """
-
-    prompt: str
-    prompt_tokens: tuple[int, ...]
-    tokens: tuple[int, ...]
-    margins: tuple[float, ...] | None
-    text: str
-    logits_sha256: str
-    finite: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class Verdict:
         reason: One sentence with the figures; the first line of every message.
         throughput: Verdict on speed, where one was made.
         equivalence: Verdict on outputs, where one was made.
+        inert: A flag that should change numbers changed none: outputs are bitwise equal.
         pitfall: Verdict on the trap, where one was made.
         estimate: The figure behind it.
         expected: What the check wanted, in words.
@@ -106,3 +107,4 @@ class Verdict:
     contrast: str = ""
     effects: tuple[Effect, ...] = ()
     void: str = ""
+    inert: bool = False

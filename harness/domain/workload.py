@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from harness.domain.canonical import digest
+from harness.domain.outputs import Variation
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +125,19 @@ def names_a_time(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A named prompt text."""
+    """A named prompt, with the beginning of an answer that all arms are led through.
+
+    Attributes:
+        name: Its name.
+        text: What is asked; may be empty.
+        answer: An answer whose tokens are decoded one at a time whatever an arm would have said; may be empty.
+        tokens: Tokens of prompt: the text's last ones, the text repeated where it is shorter; 0: the text as it is.
+    """
 
     name: str
     text: str
+    answer: str = ""
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +148,23 @@ class OutputProfile:
         name: Under which the check is known, e.g. ``greedy32``.
         prompts: What is asked.
         n_predict: Tokens generated greedily for each prompt.
-        positions: Prompt positions whose logits enter the hash, per prompt.
+        positions: Prompt positions whose logits are compared, per prompt: the last ones.
+        forced: Tokens of the given answer that are decoded one at a time, per prompt, at most.
+        top: Most probable tokens that are kept at each position.
+        variations: Harmless changes by which each arm is compared with itself.
     """
 
     name: str
     prompts: tuple[Prompt, ...]
     n_predict: int
     positions: int
+    forced: int = 0
+    top: int = 20
+    variations: tuple[Variation, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """Hash of all that is asked; the profile's name does not matter."""
+        prompts = [[prompt.name, prompt.text, prompt.answer, prompt.tokens] for prompt in self.prompts]
+        asked = [self.n_predict, self.positions, self.forced, self.top, *map(str, self.variations)]
+        return digest([prompts, asked])

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.measurement import NS, Output
+from harness.domain.measurement import NS
+from harness.domain.outputs import Output
 from harness.engines.bench_scan import json_lines
 from harness.engines.diagnosis import memory_failure, process_failure, tail
 from harness.engines.engine import Exit

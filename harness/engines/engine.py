@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness.domain.arm import Arm
 from harness.domain.failure import Failure
-from harness.domain.measurement import Output
+from harness.domain.outputs import Output
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, PromptProfile, Timed, Workload
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.domain.measurement import Output
+from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
 from harness.domain.workload import OutputProfile
 from harness.judging.quants import Limits

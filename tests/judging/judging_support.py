@@ -21,9 +21,10 @@ from harness.domain.case import (
 from harness.domain.failure import Failure
 from harness.domain.flags import Flags
 from harness.domain.job import Design, Job
-from harness.domain.measurement import Conditions, Output, ProcessRun, Samples, Step
+from harness.domain.measurement import Conditions, ProcessRun, Samples, Step
 from harness.domain.model import Model
 from harness.domain.node import NodeClass, NodeFacts
+from harness.domain.outputs import Output
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.judging.record import JobRecord

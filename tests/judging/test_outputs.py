@@ -7,8 +7,8 @@ import math
 import pytest
 from judging_support import GOOD_TOKENS, PROFILE, answers, output
 
-from harness.domain.measurement import Output
 from harness.domain.model import Model
+from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
 from harness.judging.outputs import OutputsVerdict, is_degenerate, judge_outputs
 from harness.judging.quants import COARSE, FINE, UNKNOWN, Limits, limits_of
