@@ -101,7 +101,7 @@ def as_json(result: AbResult) -> dict[str, Any]:
         "node": node_text(result.board.node.node) if result.board.node else None,
         "minutes": {"budget": plan.minutes, "used": round(result.board.seconds / 60, 3)},
         "processes": len(result.board.runs),
-        "end": "stopped" if result.stopped else result.board.end,
+        "end": "stopped" if result.stopped else "failed" if result.nothing_compared else result.board.end,
         "results": [_row(workload, verdict) for workload, verdict in result.verdicts.items()],
         "outputs": _outputs_json(result.outputs),
         "notes": list(plan.notes),
@@ -197,10 +197,21 @@ def _reason(verdict: Verdict) -> str:
 
 def _rests_on(result: AbResult) -> list[str]:
     board = result.board
-    ended = "you stopped it" if result.stopped else _ENDS[board.end] if board.end else "it failed"
     burn_ins = sum(not run.step.scored for run in board.runs)
     processes = f"{count(len(board.runs), 'process')}, {burn_ins} of them burn-ins that are not judged"
-    return [f"rests on: {processes}; {clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}; {ended}"]
+    return [f"rests on: {processes}; {clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}; {_ended(result)}"]
+
+
+def _ended(result: AbResult) -> str:
+    """Why it went no further. The rule has nothing left to ask of workloads that can't be compared, either."""
+    if result.stopped:
+        return "you stopped it"
+    if result.nothing_compared:
+        return "no speed could be compared"
+    lost = result.not_compared if result.board.end is JobEnd.DECIDED else ()
+    if lost:
+        return f"all that could be compared is decided, {', '.join(lost)} could not"
+    return _ENDS[result.board.end] if result.board.end else "it failed"
 
 
 def _circumstances(result: AbResult) -> list[str]:

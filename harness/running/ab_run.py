@@ -50,6 +50,16 @@ class AbResult:
     reports: Path
 
     @property
+    def not_compared(self) -> tuple[str, ...]:
+        """Workloads about whose speed nothing can be said: something failed, or what came is no measurement."""
+        return tuple(name for name, verdict in self.verdicts.items() if verdict.throughput is None)
+
+    @property
+    def nothing_compared(self) -> bool:
+        """Whether that is so of all of them."""
+        return bool(self.verdicts) and len(self.not_compared) == len(self.verdicts)
+
+    @property
     def exit_code(self) -> int:
         """130 where it was stopped; 1 for a loss of speed, a crash or wrong outputs; 3 where something is undecided."""
         if self.stopped:

@@ -137,6 +137,10 @@ def test_a_candidate_that_crashes_is_a_finding(tmp_path: Path, tiny_model: Path)
     swapped = ab(tmp_path, f"{new}", f"{old}", "-m", f"{tiny_model}", "--", *SMALL)
     assert swapped.returncode == 3, "without a baseline nothing is known of the candidate"
     assert "no baseline" in swapped.stdout
+    for told in (result, swapped):
+        assert "everything is decided" not in told.stdout
+    assert json.loads(result.stdout)["end"] == "failed"
+    assert "no speed could be compared" in swapped.stdout
 
 
 def test_markdown_is_for_a_page(tmp_path: Path, tiny_model: Path) -> None:
