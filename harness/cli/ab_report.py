@@ -199,7 +199,8 @@ def _rests_on(result: AbResult) -> list[str]:
     board = result.board
     burn_ins = sum(not run.step.scored for run in board.runs)
     processes = f"{count(len(board.runs), 'process')}, {burn_ins} of them burn-ins that are not judged"
-    return [f"rests on: {processes}; {clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}; {_ended(result)}"]
+    time = f"{clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}"
+    return [f"rests on: {processes}; {time}; {_ended(result)}"]
 
 
 def _ended(result: AbResult) -> str:
