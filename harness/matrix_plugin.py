@@ -31,6 +31,7 @@ from harness.running.live import LiveLine
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions
 from harness.running.session import MatrixSession, in_ci
+from harness.settings import check_settings
 
 _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _VENV = Path(sys.prefix) if sys.prefix != sys.base_prefix and _MODULE.is_relative_to(sys.prefix) else None
@@ -60,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
         reports=Path(inputs.get("moe_reports") or config.invocation_params.dir / config.option.moe_reports),
     )
     try:
+        check_settings()
         config.stash[_SESSION] = MatrixSession(options, worker=bool(inputs))
     except HarnessError as error:
         raise _usage_error(error) from error

@@ -12,19 +12,23 @@ from typing import Generic, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
+from harness import settings
 from harness.domain.errors import BadInput, Infrastructure
 from harness.models.storage import disk_errors, make_folder, write_json
 
-_ENVIRONMENT = "MOE_CONFIG_DIR"
 _LOCK_WAIT_S = 30.0
 
 Content = TypeVar("Content", bound=BaseModel)
 
 
 def config_folder() -> Path:
-    """``MOE_CONFIG_DIR``, else ``moe-harness`` in ``XDG_CONFIG_HOME`` or ``~/.config``."""
-    if chosen := os.environ.get(_ENVIRONMENT):
-        return Path(chosen).expanduser().absolute()
+    """``MOE_CONFIG_DIR``, else ``moe-harness`` in ``XDG_CONFIG_HOME`` or ``~/.config``.
+
+    Raises:
+        BadInput: ``E-bad-setting``.
+    """
+    if chosen := settings.config_dir():
+        return chosen
     base = os.environ.get("XDG_CONFIG_HOME", "")
     # The XDG rule: a relative path there is to be ignored.
     return (Path(base) if base.startswith("/") else Path.home() / ".config") / "moe-harness"

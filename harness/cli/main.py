@@ -23,6 +23,7 @@ from harness.cli.report import report
 from harness.cli.run import run
 from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infrastructure
 from harness.reporting.clean import clean
+from harness.settings import check_settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -33,6 +34,7 @@ def cli() -> None:
     Exit codes: 0 fine, 1 the finding (regressed, broken, missed), 2 usage or bad input, 3 undecided or infrastructure,
     130 Ctrl-C.
     """
+    check_settings()
 
 
 for _command in (plan, ab, compare, calibrate, run, report, models, builds, baseline, junit):

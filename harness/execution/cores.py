@@ -8,10 +8,10 @@ because the system and the harness run there.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from harness import settings
 from harness.domain.errors import BadInput
 from harness.execution import machine
 from harness.execution.cgroups import cgroup_cpu_quota
@@ -41,10 +41,10 @@ def reserved_cores() -> tuple[int, ...]:
     A quota of 2 on a mask of 64 leaves two: 64 threads would spend most of their time throttled.
 
     Raises:
-        BadInput: E-cores.
+        BadInput: ``E-bad-setting``; ``E-cores`` where they are not within the mask.
     """
     mask = _affinity()
-    if declared := os.environ.get("MOE_CORES", "").strip():
+    if declared := settings.cores():
         mask = _declared_cores(declared, mask)
     quota = cgroup_cpu_quota()
     if quota is None or int(quota) >= len(mask):
@@ -135,20 +135,17 @@ def _affinity() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def _declared_cores(text: str, mask: list[int]) -> list[int]:
-    cores: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if match is None:
-            raise BadInput("E-cores", f"expected cores such as 0-3,8, got {text!r}", where="MOE_CORES")
-        low, high = int(match[1]), int(match[2] or match[1])
-        cores.update(range(low, min(high, mask[-1] + 1) + 1))  # one core too many is enough to be refused
-    if not cores or cores - set(mask):
+def _declared_cores(ranges: Sequence[tuple[int, int]], mask: list[int]) -> list[int]:
+    # Of a range that goes beyond the mask, one core too many is enough to be refused.
+    ends = [(min(low, mask[-1] + 1), min(high, mask[-1] + 1)) for low, high in ranges]
+    cores = {core for low, high in ends for core in range(low, high + 1)}
+    if cores - set(mask):
+        said = ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in ranges)
         raise BadInput(
             "E-cores",
-            f"{text!r} is not within the cores that this process may use, {_ranges(mask)}",
+            f"{said} is not within the cores that this process may use, {_ranges(mask)}",
             hint="correct it, or widen the affinity mask (taskset, cpuset) of the process",
-            where="MOE_CORES",
+            where=settings.CORES,
         )
     return sorted(cores)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
+from harness import settings
 from harness.domain.errors import Infrastructure
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _POLL_S = 0.1
 
 def lock_dir() -> Path:
     """The folder of the lock, chosen by facts that are the same for all users of the host."""
-    if declared := os.environ.get("MOE_LOCK_DIR"):
-        return Path(declared)
+    if declared := settings.lock_dir():
+        return declared
     for shared in (Path("/run/lock"), Path("/tmp")):  # noqa: S108 - must be the shared one, TMPDIR differs between users
         with suppress(OSError):
             if shared.stat().st_mode & stat.S_IWOTH:

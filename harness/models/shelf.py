@@ -6,7 +6,6 @@ uses, the ones that were wanted longest ago first.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,13 +14,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from harness import settings
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.suggest import did_you_mean
 from harness.models.storage import read_json
 from harness.models.turns import lock_of
 from harness.models.usage import alone_with
 
-QUOTA_VARIABLE = "MOE_CACHE_GIB"
 _GIB = 1024**3
 _MIB = 1024**2
 _UNFINISHED = ".unfinished"
@@ -58,18 +57,9 @@ def quota_bytes() -> int | None:
     """What ``MOE_CACHE_GIB`` allows models and fetched builds to take; None without it.
 
     Raises:
-        BadInput: ``E-bad-quota``.
+        BadInput: ``E-bad-setting``.
     """
-    said = os.environ.get(QUOTA_VARIABLE, "").strip()
-    if not said:
-        return None
-    try:
-        size = float(said)
-    except ValueError:
-        size = 0.0
-    if not 0 < size < float("inf"):
-        raise BadInput("E-bad-quota", f"expected GiB, a number above 0, found '{said}'", where=QUOTA_VARIABLE)
-    return int(size * _GIB)
+    return settings.cache_bytes()
 
 
 def made_folder(root: Path) -> Path:
@@ -110,7 +100,7 @@ def make_room(root: Path, needed: int) -> None:
         needed: Bytes of what is to come.
 
     Raises:
-        BadInput: ``E-bad-quota``.
+        BadInput: ``E-bad-setting``.
         Infrastructure: ``E-cache-full``, with what lies there.
     """
     quota = quota_bytes()
@@ -259,7 +249,7 @@ def _full(models: tuple[Held, ...], needed: int, quota: int, root: Path) -> Infr
     more = f" and {len(models) - _MOST_LISTED} more" if len(models) > _MOST_LISTED else ""
     there = f"it holds {', '.join(listed)}{more}" if listed else "it holds nothing"
     message = f"{_in_words(needed)} are needed, the quota is {_in_words(quota)}; {there}"
-    hint = f"let the jobs that use them end, or raise {QUOTA_VARIABLE}; see 'moe-harness models list'"
+    hint = f"let the jobs that use them end, or raise {settings.CACHE_GIB}; see 'moe-harness models list'"
     return Infrastructure("E-cache-full", message, hint=hint, where=str(root))
 
 

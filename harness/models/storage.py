@@ -12,18 +12,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from harness import settings
 from harness.domain.errors import Infrastructure
 
-_ENVIRONMENT = "MOE_CACHE_DIR"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def cache_root() -> Path:
-    """The node-local cache: ``MOE_CACHE_DIR``, else ``moe-harness`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
-    chosen = os.environ.get(_ENVIRONMENT)
-    if chosen:
-        return Path(chosen).expanduser()
+    """The node-local cache: ``MOE_CACHE_DIR``, else ``moe-harness`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Raises:
+        BadInput: ``E-bad-setting``.
+    """
+    if chosen := settings.cache_dir():
+        return chosen
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rule: a relative path there is to be ignored.
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "moe-harness"
@@ -74,15 +77,15 @@ def disk_errors(path: Path, needed: int = 0) -> Iterator[None]:
         if failure.errno in _FULL:
             raise _full(path, said) from failure
         if failure.errno in _DENIED:
-            hint = f"give this user write permission, or set {_ENVIRONMENT} to a folder of its own"
+            hint = f"give this user write permission, or set {settings.CACHE_DIR} to a folder of its own"
             raise Infrastructure("E-no-permission", said, where=str(path), hint=hint) from failure
         raise Infrastructure(
-            "E-cache-unusable", said, where=str(path), hint=f"set {_ENVIRONMENT} to another folder"
+            "E-cache-unusable", said, where=str(path), hint=f"set {settings.CACHE_DIR} to another folder"
         ) from failure
 
 
 def _full(path: Path, said: str) -> Infrastructure:
-    return Infrastructure("E-disk-full", said, where=str(path), hint=f"free some space, or set {_ENVIRONMENT}")
+    return Infrastructure("E-disk-full", said, where=str(path), hint=f"free some space, or set {settings.CACHE_DIR}")
 
 
 @contextmanager

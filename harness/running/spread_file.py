@@ -17,12 +17,12 @@ from typing import Annotated, Literal
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from harness import settings
 from harness.domain.cell import Cell
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.node import NodeFacts
 
 SCHEMA = 1
-_ENVIRONMENT = "MOE_SPREADS"
 _LOCK_WAIT_S = 30.0
 _MAX_RECORDS = 10
 """Of one cell; the oldest go first."""
@@ -90,9 +90,13 @@ class SpreadFile(_Entry):
 
 
 def spreads_path() -> Path:
-    """``MOE_SPREADS``, else ``moe-harness/spreads.json`` in ``XDG_STATE_HOME`` or ``~/.local/state``."""
-    if chosen := os.environ.get(_ENVIRONMENT):
-        return Path(chosen).expanduser()
+    """``MOE_SPREADS``, else ``moe-harness/spreads.json`` in ``XDG_STATE_HOME`` or ``~/.local/state``.
+
+    Raises:
+        BadInput: ``E-bad-setting``.
+    """
+    if chosen := settings.spreads_file():
+        return chosen
     base = os.environ.get("XDG_STATE_HOME", "")
     # The XDG rule: a relative path there is to be ignored.
     state = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
@@ -122,7 +126,7 @@ def read_spreads(path: Path) -> SpreadFile:
         raise _unreadable(path, "expected an object")
     if data.get("schema") != SCHEMA:
         message = f"this version reads schema {SCHEMA}, the file says {data.get('schema')!r}"
-        hint = f"use the version that wrote it, or let {_ENVIRONMENT} name another file"
+        hint = f"use the version that wrote it, or let {settings.SPREADS} name another file"
         raise BadInput("E-spreads-schema", message, hint=hint, where=f"{path}")
     try:
         return SpreadFile.model_validate_json(json.dumps(data))
@@ -153,7 +157,7 @@ def change_spreads(path: Path, change: Callable[[SpreadFile], SpreadFile]) -> Sp
         message = f"another process held the lock for {_LOCK_WAIT_S:.0f} s"
         raise Infrastructure("E-spreads-busy", message, where=f"{path}.lock") from None
     except OSError as error:
-        hint = f"let {_ENVIRONMENT} name a file that can be written"
+        hint = f"let {settings.SPREADS} name a file that can be written"
         raise Infrastructure("E-spreads-unwritable", f"{error.strerror}", hint=hint, where=f"{path}") from error
 
 

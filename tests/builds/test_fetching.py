@@ -18,9 +18,10 @@ from harness.builds.fetching import fetched, in_cache, note_use
 from harness.domain.build import Variant
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
 from harness.domain.halting import Stopped
-from harness.models.shelf import QUOTA_VARIABLE, held, held_models, make_room, named, remove
+from harness.models.shelf import held, held_models, make_room, named, remove
 from harness.models.turns import lock_of
 from harness.models.usage import cache_held
+from harness.settings import CACHE_GIB
 
 FILES = (("b/llama-bench", "", "#!/bin/sh\n"), ("b/libllama.so", "", "x"))
 
@@ -147,7 +148,7 @@ class TestQuota:
     @pytest.fixture(autouse=True)
     def _quota(self, builds: tuple[Variant, Variant], monkeypatch: pytest.MonkeyPatch) -> None:
         assert builds
-        monkeypatch.setenv(QUOTA_VARIABLE, f"{250_000 / 1024**3:.9f}")
+        monkeypatch.setenv(CACHE_GIB, f"{250_000 / 1024**3:.9f}")
 
     def test_they_are_listed_with_their_size(self, builds: tuple[Variant, Variant], tmp_path: Path) -> None:
         """Under the names of their archives; a model they are not."""

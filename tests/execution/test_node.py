@@ -149,7 +149,7 @@ def test_declared_cores_narrow_the_mask(
     assert default_threads() == len(cores) - 1
 
 
-@pytest.mark.parametrize("declared", ["4", "0-7", "0-99999999999", "a", "1-", "2-1", ",", "-1"])
+@pytest.mark.parametrize("declared", ["4", "0-7", "0-99999999999", "99999999999"])
 def test_declared_cores_that_are_not_ours_are_refused(
     machine: Path, monkeypatch: pytest.MonkeyPatch, declared: str
 ) -> None:
