@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.builds.baselines import SIGN, Change, baselines, history, roll_back, set_baseline
+from harness.builds.baselines import SIGN, Change, baselines, baselines_file, history, roll_back, set_baseline
 from harness.reporting.clean import one_line
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -66,6 +66,9 @@ def _row(branch: str, change: Change) -> dict[str, Any]:
 def _print(rows: Sequence[dict[str, Any]], form: str) -> None:
     if form == "json":
         click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        click.echo(f"no baselines in {baselines_file().path}: moe-harness baseline set BRANCH BUILD")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("branch", "build", "since", "by", "why"):

@@ -110,6 +110,11 @@ def list_(form: str) -> None:
     if form == "json":
         click.echo(json.dumps(rows, indent=2))
         return
+    if not rows:
+        click.echo(
+            f"no builds in {catalogue_file().path}: moe-harness builds add NAME, or builds make RECIPE --name NAME"
+        )
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("name", "fork", "commit", "from", "baseline of", "added"):
         table.add_column(heading, overflow="fold")

@@ -71,8 +71,9 @@ def remove_command(names: tuple[str, ...]) -> None:
     root = cache_root()
     for model in [named(held(root), name) for name in names]:
         if model.in_use or not remove(model):
-            hint = "let the job that uses it end"
-            raise BadInput("E-model-in-use", "it is in use", hint=hint, where=model.name)
+            what = "is still being fetched or made" if model.kind == "unfinished" else "is used by a job"
+            hint = "let that end; see 'moe-harness models list'"
+            raise BadInput("E-in-use", f"it {what}, so it is not removed", hint=hint, where=model.name)
         click.echo(f"removed {model.name}, {model.size / _GIB:.1f} GiB")
 
 

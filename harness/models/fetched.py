@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from harness.domain.errors import BadInput
 from harness.domain.halting import ShouldStop, go_on, never
+from harness.models.address import address_fault
 from harness.models.download import SILENCE_S, Download, download
 from harness.models.hashing import file_sha256
 from harness.models.inspect import inspect_gguf
@@ -57,7 +58,7 @@ def fetch_model(url: str, sha256: tuple[str, ...], how: Fetching) -> tuple[Path,
         how: Where to and how.
 
     Raises:
-        BadInput: ``E-model-digests``; as `download`; what is wrong with the file.
+        BadInput: ``E-bad-address``, ``E-model-digests``; as `download`; what is wrong with the file.
         Infrastructure: As `download`; ``E-cache-busy``, ``E-cache-full``, ``E-disk-full``, ``E-no-permission``,
             ``E-cache-unusable``.
         Stopped: It was told to stop.
@@ -90,8 +91,11 @@ def part_addresses(url: str, sha256: tuple[str, ...]) -> tuple[str, ...]:
     """The addresses of all parts of a model.
 
     Raises:
-        BadInput: ``E-model-digests``: another number of digests than of parts.
+        BadInput: ``E-bad-address``, whether or not the cache has it already; ``E-model-digests``: another number of
+            digests than of parts.
     """
+    if fault := address_fault(url):
+        raise BadInput("E-bad-address", fault, where=url)
     parts = urlsplit(url)
     folder, _, name = parts.path.rpartition("/")
     names = part_names(name)

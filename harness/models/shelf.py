@@ -148,18 +148,21 @@ def _remove_unfinished(model: Held) -> bool:
 
 
 def named(models: Iterable[Held], name: str) -> Held:
-    """The model of a name, or of the only name that begins so.
+    """The model or build of a name, or of the only name that begins so.
 
     Raises:
-        BadInput: ``E-no-such-model``.
+        BadInput: ``E-not-cached`` with the nearest name; ``E-ambiguous-name`` with those that it fits.
     """
     listed = tuple(models)
     exact = [model for model in listed if model.name == name]
     like = exact or [model for model in listed if model.name.startswith(name)]
-    if len(like) != 1:
-        said = f"{len(like)} models of the cache begin with" if like else "no model of the cache is called"
-        hint = "" if like else did_you_mean(name, [model.name for model in listed])
-        raise BadInput("E-no-such-model", f"{said} '{name}'", hint=hint or "see 'moe-harness models list'")
+    if not like:
+        hint = did_you_mean(name, [model.name for model in listed]) or "see 'moe-harness models list'"
+        raise BadInput("E-not-cached", f"the cache has no model or build '{name}'", hint=hint)
+    if len(like) > 1:
+        fitting = ", ".join(f"{model.name} ({_in_words(model.size)})" for model in like[:_MOST_LISTED])
+        message = f"'{name}' fits {len(like)} of what is in the cache: {fitting}"
+        raise BadInput("E-ambiguous-name", message, hint="write more of the name")
     return like[0]
 
 

@@ -116,6 +116,20 @@ def test_tables_say_the_same_to_people(
         assert said in capsys.readouterr().out
 
 
+def test_an_empty_list_says_how_to_fill_it(
+    tmp_path: Path, run: Callable[..., tuple[int, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Headings above nothing say nothing; data stay data."""
+    for words, said in (
+        (["builds", "list"], "no builds in {}/config/builds.json: moe-harness builds add NAME"),
+        (["baseline", "show"], "no baselines in {}/config/baselines.json: moe-harness baseline set BRANCH BUILD"),
+    ):
+        with pytest.raises(SystemExit):
+            entry(words)
+        assert capsys.readouterr().out.startswith(said.format(tmp_path))
+        assert run(*words) == (0, [])
+
+
 def test_a_build_with_variants_is_added_from_a_file(tmp_path: Path, run: Callable[..., tuple[int, Any]]) -> None:
     """The keys of a matrix; paths are relative to the file."""
     build_in(tmp_path / "files" / "cpu")

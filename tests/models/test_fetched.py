@@ -293,6 +293,20 @@ def test_without_a_quota_nothing_is_removed(cache: Path, tmp_path: Path, monkeyp
     assert len(held_models(cache)) == 3
 
 
+def test_an_address_that_can_not_be_fetched_is_told_also_where_the_cache_has_the_file(
+    cache: Path, remote: Model
+) -> None:
+    """The next node has no such luck."""
+    model_path(remote)
+    for address in (
+        remote.url.replace("file://", "ftp://host"),
+        remote.url.removeprefix("file://"),
+        "http://h/Real.gguf",
+    ):
+        with pytest.raises(BadInput, match="E-bad-address"):
+            fetch_model(address, remote.sha256, Fetching(cache))
+
+
 def test_a_lock_that_is_held_for_ever_is_named(cache: Path, remote: Model) -> None:
     """Who fetches for longer than anybody waits is named by the folder."""
     place = cache / "fetched" / remote.sha256[0][:16]

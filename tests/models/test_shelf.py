@@ -77,7 +77,7 @@ def test_what_is_used_is_not_removed(cache: Path) -> None:
     real = named(held_models(cache), "Real.gguf")
     with cache_held():
         assert want(real.record)
-        with pytest.raises(BadInput, match="E-model-in-use"):
+        with pytest.raises(BadInput, match=r"E-in-use: Real\.gguf: it is used by a job"):
             run("remove", "Real.gguf")
         assert named(held_models(cache), "Real.gguf").in_use
     run("remove", "Real.gguf")
@@ -88,15 +88,15 @@ def test_a_transfer_that_goes_on_is_in_use(cache: Path) -> None:
     broken = named(held_models(cache), "Big.gguf")
     with FileLock(broken.record):
         assert named(held_models(cache), "Big.gguf").in_use
-        with pytest.raises(BadInput, match="E-model-in-use"):
+        with pytest.raises(BadInput, match=r"E-in-use: Big\.gguf: it is still being fetched or made"):
             run("remove", "Big.gguf")
 
 
 def test_a_name_that_fits_none_or_several_is_told(cache: Path) -> None:
     """With the nearest name, or that it is not one model's."""
-    with pytest.raises(BadInput, match=r"E-no-such-model.*did you mean 'Real\.gguf'"):
+    with pytest.raises(BadInput, match=r"E-not-cached: the cache has no model or build.*did you mean 'Real\.gguf'"):
         named(held_models(cache), "Rael.gguf")
-    with pytest.raises(BadInput, match="E-no-such-model: 3 models"):
+    with pytest.raises(BadInput, match=r"E-ambiguous-name: '' fits 3 of .*Real\.gguf"):
         named(held_models(cache), "")
 
 
