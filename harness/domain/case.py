@@ -94,10 +94,19 @@ class AttributionCheck:
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """The outputs of two arms must be equivalent."""
+    """The outputs of two arms must be equivalent.
+
+    Attributes:
+        name: The check's name in the matrix.
+        factor: In what they differ, as in a contrast.
+        lossy: What the factor may cost by declaration: mean divergence, nats; ``None``: nothing is declared.
+        changes_numbers: The factor should change the numbers: outputs that are equal to the bit are *inert*.
+    """
 
     name: str
     factor: str
+    lossy: float | None = None
+    changes_numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

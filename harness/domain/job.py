@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from harness.domain.arm import Arm
 from harness.domain.canonical import digest
+from harness.domain.case import OutputCheck
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
 from harness.domain.quiet import Quiet
 from harness.domain.spread import Quarantine, Spread
+from harness.domain.tolerance import Tolerance
 from harness.domain.workload import OutputProfile, ProfileWorkload, PromptProfile, Timed
 
 _PAIR_ORDERS = ((0, 1), (1, 0), (1, 0), (0, 1))
@@ -64,6 +66,9 @@ class Job:
         spreads: What is known beforehand of the scatter of its workloads' quads; part of the job, so that judging
             again from the journal uses what the run used.
         quarantines: Workloads that are not judged on some nodes, for the same reason a part of the job.
+        tolerances: What calibrations found of outputs of this model, for the same reason a part of the job.
+        output_checks: What is declared of the outputs of each arm but the first, in their order; empty where nothing
+            is. Cases of speed need it too: the speed of wrong output is not judged.
     """
 
     arms: tuple[Arm, ...]
@@ -74,6 +79,8 @@ class Job:
     cases: tuple[str, ...]
     spreads: tuple[Spread, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
+    tolerances: tuple[Tolerance, ...] = ()
+    output_checks: tuple[OutputCheck, ...] = ()
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""

@@ -20,6 +20,17 @@ class Variation(StrEnum):
     """Another number of threads."""
 
 
+class Source(StrEnum):
+    """What an arm's outputs were read from, which decides what can be known of them."""
+
+    EMBEDDED = "embedded"
+    """A wheel's library: everything."""
+    SERVER = "server"
+    """``llama-server``: what it generates. No prompt positions, no hashes, and forced positions at some tokens only."""
+    PERPLEXITY = "perplexity"
+    """``llama-perplexity``'s file of logits: prompt positions alone. Nothing is generated: ``tokens`` is empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """The most probable tokens at successive positions. ``ranking`` packs and unpacks them.
@@ -78,8 +89,12 @@ class Output:
         forced_tokens: Token ids of the given answer, decoded one at a time after the prompt.
         prefill: Distributions at the prompt's last positions; ``None``: the source gives none.
         forced: Distributions after the forced tokens.
+        forced_at: Which forced token each of those follows, by its index; empty: they follow all of them, in order.
         greedy: Distributions that the generated tokens were chosen from, one each.
         varied: The arm against itself, where that was asked for.
+        pieces: Texts of token ids, for a person to read: of what it answered, of the end of the prompt, and of the two
+            most probable tokens at each position, as far as the source tells.
+        source: What it was read from.
     """
 
     prompt: str
@@ -94,3 +109,6 @@ class Output:
     forced: Ranks | None = None
     greedy: Ranks | None = None
     varied: tuple[Varied, ...] = ()
+    pieces: tuple[tuple[int, str], ...] = ()
+    forced_at: tuple[int, ...] = ()
+    source: Source = Source.EMBEDDED

@@ -88,6 +88,7 @@ class Verdict:
         contrast: Name of the contrast that the case belongs to, if any.
         effects: Of an attribution: the two factors, their interaction, then the simple steps.
         void: Which measurements of its job count for nothing, and why; empty where all count.
+        scope: Of outputs: what was compared, and what that does not show.
     """
 
     case: str
@@ -108,3 +109,4 @@ class Verdict:
     effects: tuple[Effect, ...] = ()
     void: str = ""
     inert: bool = False
+    scope: str = ""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from harness.domain.arm import Arm
-from harness.domain.case import Case
+from harness.domain.case import Case, OutputCheck
 from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
@@ -67,6 +67,7 @@ class _Drafts:
         self._drafts: dict[Key, _Draft] = {}
         self._by_arm: dict[Key, list[_Draft]] = {}
         self._profiles: dict[Key, OutputProfile] = {}
+        self._output_checks: dict[Key, OutputCheck] = {}
         self._order: dict[Timed, int] = {}
         self._timed_workloads: dict[Key, set[Timed]] = {}
         for planned in every_case:
@@ -91,8 +92,10 @@ class _Drafts:
 
     def _learn(self, case: Case) -> None:
         """What the whole matrix says about a pair's outputs and an arm's workloads."""
-        if isinstance(case.workload, OutputProfile):
-            self._profiles.setdefault(self._key(case.arms, case.node_class), case.workload)
+        if isinstance(case.workload, OutputProfile) and isinstance(case.check, OutputCheck):
+            key = self._key(case.arms, case.node_class)
+            self._profiles.setdefault(key, case.workload)
+            self._output_checks.setdefault(key, case.check)
         elif case.workload is not None and case.kind is not Kind.MEMORY:
             self._order.setdefault(case.workload, len(self._order))
             for arm in case.arms:
@@ -179,7 +182,21 @@ class _Drafts:
         if not draft.timed:
             design = replace(design, burn_in=1 if draft.outputs else 0, blocks=1)
         workloads = tuple(sorted(draft.workloads, key=self._order.__getitem__))
-        return Job(draft.arms, workloads, draft.outputs, draft.node_class, design, tuple(draft.cases))
+        return Job(
+            draft.arms,
+            workloads,
+            draft.outputs,
+            draft.node_class,
+            design,
+            tuple(draft.cases),
+            output_checks=self._checks_of(draft) if draft.outputs else (),
+        )
+
+    def _checks_of(self, draft: _Draft) -> tuple[OutputCheck, ...]:
+        """What is declared of the outputs of each other arm against the first."""
+        first, *others = draft.arms
+        keys = (self._key((first, other), draft.node_class) for other in others)
+        return tuple(self._output_checks[key] for key in keys)
 
 
 def _profile_of(case: Case) -> str:

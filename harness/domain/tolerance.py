@@ -1,0 +1,51 @@
+"""How far two arms' distributions of the next token may be apart, as somebody measured where nothing was wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ContrastClass(StrEnum):
+    """In what two arms differ, as far as rounding is concerned; each has tolerances of its own."""
+
+    FLAGS = "flags"
+    """One build, other flags or variables."""
+    BUILD = "build"
+    """Two builds of one fork."""
+    FORK = "fork"
+    """Builds of two forks."""
+    BACKEND = "backend"
+    """Two backends, e.g. CPU and CUDA."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is made of the Kullback-Leibler divergences at many positions, nats.
+
+    Attributes:
+        mean: Mean over all positions.
+        decode_mean: Mean over the positions that were decoded one at a time.
+        p99: The value that one position in a hundred exceeds.
+        maximum: The largest.
+    """
+
+    mean: float
+    decode_mean: float
+    p99: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What a calibration found for the model and the backend of a job.
+
+    Attributes:
+        contrast: For which class of contrast.
+        figures: The most that is tolerated of each.
+        source: Where it is from, in words for reasons: ``calibration of 2026-11-30``.
+    """
+
+    contrast: ContrastClass
+    figures: Figures
+    source: str
