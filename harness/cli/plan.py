@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from harness.cli.plan_nodes import cells, closing_lines, headers
+from harness.cli.plan_rows import rows, why_rows
 from harness.cli.plan_why import classes_of, why_lines
-from harness.domain.build import Build
-from harness.domain.case import Case
+from harness.domain.canonical import id_part
+from harness.domain.node import NodeFacts
 from harness.domain.words import Status
-from harness.execution.builds import missing_here, present_build
-from harness.models.memory import Memory
+from harness.execution.node import probe_node
 from harness.planning.json_schema import matrix_schema
-from harness.planning.memory import Needs
-from harness.planning.plan import Plan, PlannedCase
-from harness.planning.presence import build_missing, model_missing
+from harness.planning.node_files import described, read_nodes
+from harness.planning.plan import Plan
 from harness.planning.select import select
 from harness.running.forecasts import CaseForecast, PlanForecast, forecast_plan
 from harness.running.options import known_spreads, plan_matrix
@@ -46,10 +47,32 @@ _MIB = 1024**2
     metavar="PATTERN",
     help="All that is known of the cases that PATTERN finds, as in --select: each node class, bytes by device, budget.",
 )
+@click.option(
+    "--nodes",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Hold the cases against nodes that are elsewhere: a file that describes one, or a folder of such files.",
+)
+@click.option(
+    "--describe-node", is_flag=True, help="Print this machine's description for --nodes, and do nothing else."
+)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of matrix files, for editors, and do nothing else.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def plan(matrix: str | None, patterns: tuple[str, ...], why: str | None, form: str, *, schema: bool) -> None:
+def plan(
+    matrix: str | None,
+    patterns: tuple[str, ...],
+    why: str | None,
+    paths: tuple[Path, ...],
+    form: str,
+    *,
+    describe_node: bool,
+    schema: bool,
+) -> None:
     """List the cases of MATRIX, what each needs, what it can decide, and why some can't run on this machine.
+
+    With --nodes: on which of the nodes described each fits, and what the others lack.
 
     'finds' is the smallest loss of speed that a contrast finds with 95 % within its budget, by the spread that
     `moe-harness calibrate` found on this machine; with a ~ where none is known and one was assumed, with a ? where it
@@ -60,116 +83,56 @@ def plan(matrix: str | None, patterns: tuple[str, ...], why: str | None, form: s
     if schema:
         click.echo(json.dumps(matrix_schema(), indent=2))
         return
-    worked_out = plan_matrix(matrix, patterns)
-    ahead = forecast_plan(worked_out, known_spreads())
+    if describe_node:
+        click.echo(described(probe_node(), id_part(platform.node())))
+        return
+    nodes = read_nodes(paths)
+    worked_out = plan_matrix(matrix, patterns, nodes=nodes)
+    ahead = forecast_plan(worked_out, known_spreads(elsewhere=bool(nodes)))
     for warning in worked_out.warnings:
         click.echo(f"warning: {warning}", err=True)
     if why is not None:
-        _print_why(replace(worked_out, cases=select(worked_out.cases, [why])), ahead, form)
+        _print_why(replace(worked_out, cases=select(worked_out.cases, [why])), ahead, nodes, form)
     elif form == "json":
-        click.echo(json.dumps(rows(worked_out, ahead), indent=2))
+        click.echo(json.dumps(rows(worked_out, ahead, nodes), indent=2))
     else:
-        print_table(worked_out, ahead, _console())
+        print_table(worked_out, ahead, _console(), nodes)
 
 
-def _print_why(chosen: Plan, ahead: PlanForecast, form: str) -> None:
-    listed, classes = rows(chosen, ahead), classes_of(chosen)
+def _print_why(chosen: Plan, ahead: PlanForecast, nodes: Sequence[NodeFacts], form: str) -> None:
+    listed, classes = why_rows(chosen, ahead, nodes), classes_of(chosen)
     if form == "json":
         click.echo(json.dumps([{**row, "classes": classes} for row in listed], indent=2))
     else:
         click.echo("\n".join(why_lines(chosen.cases, listed, classes)))
 
 
-def rows(worked_out: Plan, ahead: PlanForecast) -> list[dict[str, Any]]:
-    """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note."""
-    needs, missing = Needs(worked_out.every_case), _missing_here()
-    return [
-        {**_row(planned, needs, missing), "budget": _budget(ahead.cases.get(planned.id))}
-        for planned in worked_out.cases
-    ]
-
-
-def _budget(forecast: CaseForecast | None) -> dict[str, Any] | None:
-    """What is known of a case's chances; ``None`` where it can't run."""
-    if forecast is None:
-        return None
-    spread = forecast.spread
-    return {
-        "job": forecast.job,
-        "minutes": forecast.minutes,
-        "quads": forecast.quads,
-        "smallest": forecast.smallest,
-        "margin": forecast.margin,
-        "quad_sd": spread.quad_sd if spread else None,
-        "source": spread.source if spread else None,
-        "quarantine": forecast.quarantine,
-    }
-
-
-def _missing_here() -> Callable[[Case], list[str]]:
-    """What a case needs and this machine lacks; each build and model is looked for once."""
-    of_build, of_model = cache(_build_missing), cache(model_missing)
-    return lambda case: [text for arm in case.arms for text in (of_build(arm.build), of_model(arm.model)) if text]
-
-
-def _build_missing(build: Build) -> str:
-    """As `build_missing`, for builds whose files are still to be chosen, fetched or made too."""
-    reason = "" if build.is_here else missing_here(build)
-    return f"build {build.name}: {reason}" if reason else build_missing(present_build(build) or build)
-
-
-def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]]) -> dict[str, Any]:
-    case = planned.case
-    return {
-        "id": planned.id,
-        "kind": case.kind.value,
-        "workload": case.workload_name,
-        "arms": [arm.label for arm in case.arms],
-        "node_class": case.node_class.name,
-        "status": planned.status.value if planned.status else None,
-        "reason": planned.reason or "; ".join(filter(None, [planned.note, _not_here(missing(case))])),
-        "bytes": None if planned.status is Status.UNSUPPORTED else _bytes(needs.most(case)),
-    }
-
-
-def _bytes(memory: Memory | None) -> dict[str, Any] | None:
-    """Bytes by device, and what they are for; ``None`` where the model's tensors are not known here."""
-    if memory is None:
-        return None
-    devices = {"ram": memory.ram, **{f"gpu{number}": device for number, device in enumerate(memory.gpus)}}
-    return {
-        "ram": memory.ram.total,
-        "gpus": [device.total for device in memory.gpus],
-        "parts": {name: device.parts for name, device in devices.items()},
-    }
-
-
-def _not_here(missing: Sequence[str]) -> str:
-    return f"not on this machine: {', '.join(dict.fromkeys(missing))}" if missing else ""
-
-
-def print_table(worked_out: Plan, ahead: PlanForecast, console: Console) -> None:
+def print_table(worked_out: Plan, ahead: PlanForecast, console: Console, nodes: Sequence[NodeFacts] = ()) -> None:
     """The plan for a person: a line per case, then why some can't run, what the budget can decide, and the sum.
 
     Args:
         worked_out: The plan.
         ahead: What its budget can decide.
         console: Where to print.
+        nodes: Described nodes: what each case needs of them and what they have stands where its bytes do otherwise.
     """
-    listed = rows(worked_out, ahead)
+    listed = rows(worked_out, ahead, nodes)
+    names = tuple(node.name for node in nodes)
+    columns = headers(names) if nodes else ("RAM, MiB", "GPUs, MiB")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("case", overflow="fold")
-    table.add_column("RAM, MiB", justify="right", no_wrap=True)
-    table.add_column("GPUs, MiB", justify="right", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="left" if nodes else "right", no_wrap=not nodes, overflow="fold")
     table.add_column("finds", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in listed:
-        ram, gpus = _mib(row["bytes"])
+        found = cells(row, columns) if nodes else _mib(row["bytes"])
         forecast = ahead.cases.get(row["id"])
         word = row["status"] or ("quarantined" if forecast and forecast.quarantine else "")
-        table.add_row(row["id"], ram, gpus, _finds(forecast), word, style="dim" if row["status"] else "")
+        table.add_row(row["id"], *found, _finds(forecast), word, style="dim" if row["status"] else "")
     console.print(table)
-    for line in (*_reasons(listed), *ahead.lines(), summary(worked_out, ahead)):
+    on_nodes = closing_lines(listed, names) if nodes else ()
+    for line in (*on_nodes, *_reasons(listed), *ahead.lines(), summary(worked_out, ahead)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from harness.cli.plan_nodes import why_places, why_promise
 from harness.domain.node import NodeClass
 from harness.planning.fit import misfit
 from harness.planning.plan import Plan, PlannedCase
@@ -48,6 +49,8 @@ def why_lines(cases: Sequence[PlannedCase], rows: Sequence[dict[str, Any]], clas
         for name, fit in classes.items():
             yield f"  class {name}{' (this case)' if name == planned.case.node_class.name else ''}: {fit}"
         yield f"  memory: {_memory(row['bytes'])}"
+        yield from why_promise(row, planned.case.node_class.name)
+        yield from why_places(row)
         yield f"  budget: {_budget(row['budget'])}"
 
 

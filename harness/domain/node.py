@@ -68,6 +68,7 @@ class NodeFacts:
         swap_bytes: Configured swap.
         os: Operating system as a build's platform says it, e.g. ``linux``; empty in journals that did not ask.
         machine: Processor architecture, e.g. ``x86_64``; likewise.
+        name: What a description of a node that is elsewhere calls it; empty for a machine that was probed.
     """
 
     cpu_model: str
@@ -83,13 +84,15 @@ class NodeFacts:
     swap_bytes: int
     os: str = ""
     machine: str = ""
+    name: str = ""
 
     @property
     def described(self) -> str:
         """It in a few words, so that a person knows which one is meant."""
+        named = f"'{self.name}', " if self.name else ""
         counts = Counter(gpu.name for gpu in self.gpus)
         gpus = ", ".join(f"{count} x {name}" for name, count in counts.items()) or "no GPU"
-        return f"{self.cpu_model}, {self.cores} cores, {self.usable_ram_bytes / GIB:.0f} GiB, {gpus}"
+        return f"{named}{self.cpu_model}, {self.cores} cores, {self.usable_ram_bytes / GIB:.0f} GiB, {gpus}"
 
     @property
     def usable_ram_bytes(self) -> int:
@@ -177,10 +180,14 @@ class NodeClass:
         )
         return tuple(lack for lack in found if lack)
 
+    def gpus_of(self, node: NodeFacts) -> tuple[int, ...]:
+        """Numbers of a node's GPUs that meet all that the class asks of one."""
+        return tuple(number for number, gpu in enumerate(node.gpus) if self._fits(gpu))
+
     def _gpu_lacks(self, node: NodeFacts) -> tuple[Lack, ...]:
         if self.no_gpu:
             return (Lack(f"needs a node without GPU, node has {_describe_gpus(node)}"),) if node.gpus else ()
-        fitting = sum(self._fits(gpu) for gpu in node.gpus)
+        fitting = len(self.gpus_of(node))
         if fitting >= self.min_gpus:
             return ()
         said = f"needs {self.min_gpus} GPU{self._gpu_demands}, node has {_describe_gpus(node, self)}"

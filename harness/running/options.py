@@ -10,6 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from harness.domain.errors import BadInput
+from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.execution.executors import MakeExecutor, executor_factory
 from harness.execution.inspecting import known_options
@@ -73,20 +74,24 @@ class RunOptions:
         return executor_factory(self.executor, SequentialStopping(policy), self.ray_address)
 
 
-def plan_matrix(name: str | None, select: Sequence[str] = (), *, elsewhere: bool = False) -> Plan:
+def plan_matrix(
+    name: str | None, select: Sequence[str] = (), *, elsewhere: bool = False, nodes: Sequence[NodeFacts] = ()
+) -> Plan:
     """Load a matrix, expand it, select. Nothing is run but the ``--help`` of builds that lie here.
 
     Args:
         name: Name or path; ``None`` for the default one.
         select: Patterns over case ids.
         elsewhere: It will run on other machines: nothing is known of them yet, so every class is taken to fit.
+        nodes: Descriptions of the machines that it is meant for, instead of this one.
 
     Raises:
         BadInput: Whatever is wrong with the matrix or the selection.
     """
     matrix = load_matrix(find_matrix(name))
     options = known_options(builds_of(matrix).values(), matrix.environment)
-    return make_plan(matrix, select, None if elsewhere else (probe_node(),), options)
+    fleet = nodes or (None if elsewhere else (probe_node(),))
+    return make_plan(matrix, select, fleet, options)
 
 
 def known_spreads(*, elsewhere: bool = False) -> KnownSpreads:

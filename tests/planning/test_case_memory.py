@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from planning_support import matrix, node
 
-from harness.domain.node import NodeFacts
+from harness.domain.node import GIB, Gpu, NodeFacts
 from harness.domain.words import Status
 from harness.planning.expand import expand
-from harness.planning.memory import Needs, check_memory
+from harness.planning.memory import check_memory
+from harness.planning.needs import Needs
 from harness.planning.plan import PlannedCase
 
 MODELS = {"q": {"card": "qwen3-30b-a3b", "quant": "Q4_K_M"}}
@@ -39,8 +41,10 @@ def test_what_no_gpu_holds_is_not_applicable_with_what_it_needs_and_what_there_i
     small = node(gpus=1, vram_gib=16)
     whole = found({"ngl": 99}, small, gpus=1)
     assert whole.status is Status.NOT_APPLICABLE
-    assert whole.reason.startswith("E-model-does-not-fit: ik needs 17.3 GiB of the GPU (weights 17.1, compute 0.1), ")
-    assert "Test GPU has 16.0 GiB, 1 of it kept free: experts in RAM" in whole.reason
+    assert whole.reason.startswith(
+        "E-model-does-not-fit: ik needs 17701 MiB of GPU 0 (weights 17524, KV 24, compute 152)"
+    )
+    assert "Test GPU has 16384 MiB, 1024 of it kept free: 2341 MiB short; experts in RAM" in whole.reason
     assert found({"ngl": 99, "ot": "exps=CPU"}, small, gpus=1).status is None
     assert found({"ngl": 99}, node(gpus=1, vram_gib=18), gpus=1).status is Status.NOT_APPLICABLE
     assert found({"ngl": 99}, small, node(gpus=1, vram_gib=24), gpus=1).status is None
@@ -51,8 +55,8 @@ def test_ram_is_a_hard_limit_without_mmap_and_a_note_with_it() -> None:
     """The flag rtr switches mmap off too."""
     laptop = node(ram_gib=16)
     assert found({"mmap": 0}, laptop).status is Status.NOT_APPLICABLE
-    assert "needs 17.4 GiB of RAM (weights 17.3), " in found({"mmap": 0}, laptop).reason
-    assert "node has 16.0 GiB, 1 of it kept free" in found({"rtr": 1}, laptop).reason
+    assert "needs 17767 MiB of RAM (weights 17691, " in found({"mmap": 0}, laptop).reason
+    assert "node has 16384 MiB, 1024 of it kept free: 2407 MiB short" in found({"rtr": 1}, laptop).reason
     mapped = found({}, laptop)
     assert (mapped.status, "mapped weights are read again and again" in mapped.note) == (None, True)
     assert found({}, laptop, node(ram_gib=64)).note == ""
@@ -120,3 +124,33 @@ def test_what_is_not_known_is_not_refused() -> None:
     unknown = found({}, node(ram_gib=1), models={"far": {"path": "/no/such.gguf"}})
     assert (unknown.status, unknown.note) == (None, "")
     assert Needs((unknown,)).most(unknown.case) is None
+
+
+def test_of_a_mixed_host_only_gpus_of_the_class_count() -> None:
+    """By name, vendor and compute capability, and of those the ones that have most, whatever their number."""
+    gpus = (
+        Gpu("AMD Instinct MI210", 64 * GIB, "1", "a", vendor="amd", arch="gfx90a"),
+        Gpu("NVIDIA T4", 16 * GIB, "1", "b", arch="7.5"),
+        Gpu("NVIDIA A10", 24 * GIB, "1", "c", arch="8.6"),
+    )
+    mixed = replace(node(), gpus=gpus)
+
+    def on(**asked: Any) -> PlannedCase:
+        return found({"ngl": 99}, mixed, node_classes={"c": {"min_gpus": 1, **asked}})
+
+    assert on().status is None
+    assert on(gpu_vendor="nvidia").status is None
+    assert on(min_compute_capability="8.0").status is None
+    small = on(gpu_name="T4")
+    assert small.status is Status.NOT_APPLICABLE
+    assert "of GPU 1 (weights 17524, " in small.reason
+    assert "NVIDIA T4 has 16384 MiB" in small.reason
+
+
+def test_what_fits_none_of_several_nodes_is_told_of_the_nearest() -> None:
+    """By name, where the nodes have some."""
+    fleet = (replace(node(gpus=1, vram_gib=8), name="old"), replace(node(gpus=1, vram_gib=16), name="new"))
+    told = found({"ngl": 99}, *fleet, gpus=1)
+    assert told.status is Status.NOT_APPLICABLE
+    assert told.reason.startswith("E-model-does-not-fit: on none of 2 nodes of its class, the nearest one is 'new', ")
+    assert "Test GPU of node 'new' has 16384 MiB" in told.reason
