@@ -19,6 +19,20 @@ _MMAP_OFF = ("rtr", "mqkv", "muge")
 """The loader of ik_llama.cpp drops mmap where one of these is on, whatever was said and whatever is echoed."""
 
 
+class FlagFault(BadInput):
+    """A value that no flag takes, or two that can't both be.
+
+    Args:
+        flags: The flags that it is about, the one to mend first.
+    """
+
+    def __init__(
+        self, slug: str, message: str, *, hint: str = "", where: str = "", flags: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(slug, message, hint=hint, where=where)
+        self.flags = flags
+
+
 class Unsupported(Exception):  # noqa: N818 - reads as what it is at the raise
     """A flag that another build knows and this one does not: the case is ``unsupported``, the matrix is right.
 
@@ -74,7 +88,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
         The flags; ``mmap`` is 0 where a declared flag switches it off, and ``ub`` not above a declared ``b``.
 
     Raises:
-        BadInput: ``E-unknown-flag`` for a name no fork knows, ``E-bad-flag-value``, ``E-contradictory-flags``.
+        FlagFault: ``E-unknown-flag`` for a name no fork knows, ``E-bad-flag-value``, ``E-contradictory-flags``.
         Unsupported: For a flag or value that another fork, tool or build knows and this one does not.
     """
     table = specs(build.fork, build.tool)
@@ -95,7 +109,7 @@ def _require(name: str, build: Build, table: Mapping[str, FlagSpec]) -> None:
     if name in table:
         return
     if name not in known_flags():
-        raise BadInput("E-unknown-flag", f"no fork has a flag '{name}'", hint=_suggestion(name))
+        raise FlagFault("E-unknown-flag", f"no fork has a flag '{name}'", hint=_suggestion(name), flags=(name,))
     raise Unsupported(_elsewhere(name, build))
 
 
@@ -128,21 +142,26 @@ def _aliases() -> dict[str, str]:
     return names
 
 
+def _about(name: str, bad: BadInput) -> FlagFault:
+    """What is wrong with a value is a fault of its flag."""
+    return FlagFault(bad.slug, bad.message, hint=bad.hint, flags=(name,))
+
+
 def _normalised(spec: FlagSpec, value: FlagValue, build: Build) -> FlagValue:
     """The value in its one spelling.
 
     Raises:
-        BadInput: ``E-bad-flag-value`` where no fork's flag of the name takes it.
+        FlagFault: ``E-bad-flag-value`` where no fork's flag of the name takes it.
         Unsupported: Where another fork's does.
     """
     try:
         return spec.normalised(value)
-    except BadInput:
+    except BadInput as bad:
         others = [fork for fork, table in _BY_FORK.items() if fork is not build.fork and spec.name in table]
         for fork in others:
             if _takes(_BY_FORK[fork][spec.name], value):
                 raise Unsupported(f"{build.fork} has no {spec.name}={value} ({fork} has)") from None
-        raise
+        raise _about(spec.name, bad) from bad
 
 
 def _takes(spec: FlagSpec, value: FlagValue) -> bool:
@@ -160,14 +179,17 @@ def _require_sayable(spec: FlagSpec, value: FlagValue, build: Build) -> None:
     embedded engine takes 0 and 1 only where ``llama-bench`` knows further words.
 
     Raises:
-        BadInput: ``E-bad-flag-value`` for a pattern that is no regular expression of the engines.
+        FlagFault: ``E-bad-flag-value`` for a pattern that is no regular expression of the engines.
         Unsupported: With the reason.
     """
     if spec.kind is FlagKind.SWITCH and build.tool is Tool.EMBEDDED and value in spec.choices:
         raise Unsupported(f"the embedded engine takes {spec.name} 0 or 1, not '{value}': it must know what it measures")
     if spec.kind is FlagKind.OVERRIDES:
-        for pattern, _ in override_pairs(str(value)):
-            compiled_pattern(pattern)
+        try:
+            for pattern, _ in override_pairs(str(value)):
+                compiled_pattern(pattern)
+        except BadInput as bad:
+            raise _about(spec.name, bad) from bad
     if spec.kind is FlagKind.OVERRIDES and build.tool is Tool.LLAMA_BENCH and "," in str(value):
         raise Unsupported(
             f"llama-bench splits '{spec.name}' at commas, so a pattern cannot hold one: {value!r};"
@@ -189,16 +211,17 @@ def _mmap_switched_off(values: Mapping[str, FlagValue], given: Mapping[str, Flag
     """``mmap`` as the loader will really have it.
 
     Raises:
-        BadInput: ``E-contradictory-flags`` where mmap is declared on together with a flag that switches it off.
+        FlagFault: ``E-contradictory-flags`` where mmap is declared on together with a flag that switches it off.
     """
     causes = [name for name in _MMAP_OFF if values.get(name) == 1]
     if not causes:
         return {}
     if given.get("mmap") == 1:
-        raise BadInput(
+        raise FlagFault(
             "E-contradictory-flags",
             f"mmap=1 with {' and '.join(f'{name}=1' for name in causes)}: ik_llama.cpp's loader switches mmap off",
             hint="declare mmap=0, or leave it out",
+            flags=("mmap", *causes),
         )
     return {"mmap": 0}
 
@@ -207,13 +230,14 @@ def _require_attention_of_cache(values: Mapping[str, FlagValue]) -> None:
     """Both forks make no context with a quantized V cache and without flash attention.
 
     Raises:
-        BadInput: ``E-contradictory-flags``.
+        FlagFault: ``E-contradictory-flags``.
     """
     if values.get("fa") == 0 and values.get("ctv") not in _PLAIN_V:
-        raise BadInput(
+        raise FlagFault(
             "E-contradictory-flags",
             f"fa=0 with ctv={values['ctv']}: both forks need flash attention for a quantized V cache",
             hint='exclude the pair, or give ctv = "f16" where fa = 0',
+            flags=("ctv", "fa"),
         )
 
 

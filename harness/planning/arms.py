@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
-from harness.builds.checking import commit_differs
+from harness.builds.provenance import commit_differs
 from harness.builds.declared import declared_build
 from harness.builds.known import known_source
 from harness.domain.arm import Arm
 from harness.domain.build import Build
-from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
 from harness.domain.model import Model
 from harness.domain.node import ANY_CLASS, NodeClass
 from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
-from harness.engines.flags import Unsupported, complete
+from harness.engines.flags import FlagFault, Unsupported, complete
 from harness.models.card import written_quant
+from harness.planning.flag_faults import FlagFaults, PlaceOf
 from harness.planning.placement import placement_of
-from harness.planning.problems import Problem
 from harness.planning.schema import Condition, ExcludeEntry, IncludeEntry, Matrix, ModelEntry, WhenEntry, Where
 
 Declared = dict[str, FlagValue]
@@ -44,7 +43,7 @@ class PlannedArm:
         declared: The flags that the matrix says, those of named values among them.
         flags: The same flags completed, for looking up; as declared where the build can't do it.
         unsupported: Why the build can't do it; empty if it can.
-        origin: File and key that it comes from.
+        origin: File and key of the include that it comes from; empty for one of the product.
         named: What the values of its named axes are called.
     """
 
@@ -78,7 +77,7 @@ class Corner:
         axes: The values of flags and of named axes.
         late: What is added to the axes of arms of some placements, each with its index in the file.
         shown: Flags that labels show: what has more than one value here, or has one by an include only.
-        origin: Where the last of the axes was declared.
+        places: File and key of each axis.
     """
 
     build: Build
@@ -87,7 +86,7 @@ class Corner:
     axes: Mapping[str, tuple[FlagValue, ...]]
     late: tuple[tuple[int, WhenEntry], ...]
     shown: tuple[str, ...]
-    origin: str
+    places: Mapping[str, str]
 
 
 def builds_of(matrix: Matrix) -> dict[str, Build]:
@@ -117,11 +116,10 @@ class Workshop:
         self.matrix = matrix
         self._options = options
         self._corners: dict[tuple[str, str, str], Corner] = {}
-        self.problems: list[Problem] = []
-        self._faults: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Problem] = {}
+        self.faults = FlagFaults()
         self.excluding: set[int] = set()
         self.holding: set[int] = set()
-        self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | str] = {}
+        self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | FlagFault | str] = {}
         self._arms: dict[tuple[object, ...], tuple[Arm, str]] = {}
 
     @cached_property
@@ -167,17 +165,16 @@ class Workshop:
             self._corners[key] = _corner(self, build, model, node_class)
         return self._corners[key]
 
-    def completed(self, build: Build, declared: Declared, origin: str) -> Flags | str:
-        """The complete flags, or why the build can't do them. A bad value is a fault of each arm that has it."""
+    def completed(self, build: Build, declared: Declared) -> Flags | FlagFault | str:
+        """The complete flags; or what is wrong with them; or why the build can't do them."""
         key = (build.name, tuple(sorted(declared.items())))
         if key not in self._completed:
             try:
                 self._completed[key] = complete(build, declared, options=self._options.get(build.name))
             except Unsupported as unsupported:
                 self._completed[key] = unsupported.reason
-            except BadInput as bad:
-                self._faults[key] = Problem(bad.slug, origin, bad.message, bad.hint)
-                self._completed[key] = bad.message
+            except FlagFault as fault:
+                self._completed[key] = fault
         return self._completed[key]
 
     def beyond(self, arm: PlannedArm, asked: Timed | OutputProfile | None) -> str:
@@ -185,24 +182,25 @@ class Workshop:
         build = arm.arm.build
         return arm.unsupported or (beyond(build, asked, self._options.get(build.name)) if asked else "")
 
-    def keep(self, arm: PlannedArm) -> PlannedArm:
+    def keep(self, arm: PlannedArm, place_of: PlaceOf) -> PlannedArm:
         """The arm, which nothing excludes: what is wrong with its flags is a problem of the file."""
-        fault = self._faults.get((arm.arm.build.name, tuple(sorted(arm.declared.items()))))
-        if fault and fault not in self.problems:
-            self.problems.append(fault)
+        if arm.unsupported:
+            found = self.completed(arm.arm.build, arm.declared)
+            if isinstance(found, FlagFault):
+                self.faults.add(found, arm.declared, place_of)
         return arm
 
     def arm(
-        self, corner: Corner, declared: Declared, origin: str, named: Mapping[str, str] | None = None
+        self, corner: Corner, declared: Declared, named: Mapping[str, str] | None = None, origin: str = ""
     ) -> PlannedArm:
         """One arm on one class."""
         build, model = corner.build, corner.model
         names = tuple(sorted(named.items())) if named else ()
         key = (build.name, model.name, corner.shown, names, tuple(declared.items()))
         if key not in self._arms:
-            flags = self.completed(build, declared, origin)
+            flags = self.completed(build, declared)
             usable = flags if isinstance(flags, Flags) else Flags.of(declared)
-            reason = "" if isinstance(flags, Flags) else flags
+            reason = "" if isinstance(flags, Flags) else flags.message if isinstance(flags, FlagFault) else flags
             self._arms[key] = (Arm(build, model, usable, self.environment, corner.shown, names), reason)
         arm, reason = self._arms[key]
         return PlannedArm(arm, corner.node_class, declared, arm.flags.as_dict(), reason, origin, named or {})
@@ -263,53 +261,74 @@ def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
     for model, node_class, build in product(workshop.models.values(), workshop.node_classes, workshop.builds.values()):
         corner = workshop.corner(build, model, node_class)
         rules = [(index, rule) for index, rule in enumerate(excludes) if holds(rule, build, model, node_class)]
-        for declared, named in _declarations(workshop, corner):
-            arm = workshop.arm(corner, declared, corner.origin, named)
+        for declared, named, late in _declarations(workshop, corner):
+            arm = workshop.arm(corner, declared, named)
             excluding = [index for index, rule in rules if _excludes(rule, arm)]
             workshop.excluding.update(excluding)
             if not excluding:
-                yield workshop.keep(arm)
+                yield workshop.keep(arm, partial(_place, workshop, corner, named, late))
+
+
+def _place(workshop: Workshop, corner: Corner, named: Mapping[str, str], over: Mapping[str, str], flag: str) -> str:
+    """Where a flag of an arm is set: by what is put over the axes, by a named value, by an axis."""
+    if flag in over or flag in corner.places:
+        return over.get(flag) or corner.places[flag]
+    for axis, value in named.items():
+        names = list(workshop.bundles[axis])
+        if flag in workshop.bundles[axis][value]:
+            return workshop.matrix.source.at("axes", axis, names.index(value), "flags", flag)
+    return ""
 
 
 def _excludes(rule: ExcludeEntry, arm: PlannedArm) -> bool:
     return is_placed(rule, arm) and all(arm.has(*wanted) for wanted in rule.flags.items())
 
 
-def _declarations(workshop: Workshop, corner: Corner) -> Iterator[tuple[Declared, dict[str, str]]]:
-    """Flags of every combination of the axes, and the names of its named values."""
+def _declarations(workshop: Workshop, corner: Corner) -> Iterator[tuple[Declared, dict[str, str], Mapping[str, str]]]:
+    """Flags of every combination of the axes, the names of its named values, and where late flags are set."""
     for values in product(*corner.axes.values()):
         declared, named = workshop.spelled_out(dict(zip(corner.axes, values, strict=True)))
-        for more in _late(workshop, corner, declared) if corner.late else ({},):
-            yield {**declared, **more}, named
+        for more, places in _late(workshop, corner, declared) if corner.late else (({}, {}),):
+            yield {**declared, **more}, named, places
 
 
-def _late(workshop: Workshop, corner: Corner, declared: Declared) -> Iterator[Declared]:
-    """Combinations of what is added where an arm of these flags computes."""
-    flags = workshop.completed(corner.build, declared, corner.origin)
+def _late(workshop: Workshop, corner: Corner, declared: Declared) -> Iterator[tuple[Declared, dict[str, str]]]:
+    """Combinations of what is added where an arm of these flags computes, and where it is set."""
+    flags = workshop.completed(corner.build, declared)
     known = flags.as_dict() if isinstance(flags, Flags) else declared
     placement = placement_of(corner.build, corner.node_class, known)
     axes: dict[str, tuple[FlagValue, ...]] = {}
+    places: dict[str, str] = {}
     for index, entry in corner.late:
         if entry.placement and placement in entry.placement:
             workshop.holding.add(index)
             axes.update(entry.flags)
+            places.update(_places(workshop.matrix, entry.flags, "when", index, "flags"))
     for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))
+        yield dict(zip(axes, values, strict=True)), places
+
+
+def _places(matrix: Matrix, names: Iterable[str], *path: str | int) -> dict[str, str]:
+    """File and key of each of some names of a table."""
+    return {name: matrix.source.at(*path, name) for name in names}
 
 
 def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClass) -> Corner:
     matrix = workshop.matrix
     named = {name: tuple(bundle.name for bundle in listed) for name, listed in matrix.axes.items()}
     axes: dict[str, tuple[FlagValue, ...]] = {**_threads(matrix), **matrix.flags, **named}
-    origin, late = matrix.source.at("flags"), list[tuple[int, WhenEntry]]()
+    places = _places(matrix, matrix.flags, "flags")
+    if "t" not in places:
+        places["t"] = matrix.source.at("policy", "threads")
+    late: list[tuple[int, WhenEntry]] = []
     values: dict[str, set[FlagValue]] = defaultdict(set)
     for index, entry in enumerate(matrix.when):
         if not holds(entry, build, model, node_class):
             continue
-        origin = matrix.source.at("when", index)
         if entry.placement is None:
             workshop.holding.add(index)
             axes.update(entry.flags)
+            places.update(_places(matrix, entry.flags, "when", index, "flags"))
             continue
         late.append((index, entry))
         for name, axis in entry.flags.items():
@@ -323,7 +342,7 @@ def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClas
                 values[name].add(value)
             shown |= include.flags.keys() - axes.keys()
     shown |= {name for name, seen in values.items() if len(seen) > 1}
-    return Corner(build, model, node_class, axes, tuple(late), tuple(sorted(shown)), origin)
+    return Corner(build, model, node_class, axes, tuple(late), tuple(sorted(shown)), places)
 
 
 def _threads(matrix: Matrix) -> dict[str, tuple[FlagValue, ...]]:
@@ -335,12 +354,14 @@ def _threads(matrix: Matrix) -> dict[str, tuple[FlagValue, ...]]:
 def _included(workshop: Workshop) -> Iterator[PlannedArm]:
     for index, entry in enumerate(workshop.matrix.include):
         origin = workshop.matrix.source.at("include", index)
+        own = _places(workshop.matrix, entry.flags, "include", index, "flags")
         for node_class in workshop.node_classes:
             if _is_for(entry, node_class):
                 corner = workshop.corner(workshop.builds[entry.build], workshop.models[entry.model], node_class)
                 first: Declared = {name: values[0] for name, values in corner.axes.items()}
                 declared, named = workshop.spelled_out({**first, **entry.flags})
-                yield workshop.keep(workshop.arm(corner, declared, origin, named))
+                arm = workshop.arm(corner, declared, named, origin)
+                yield workshop.keep(arm, partial(_place, workshop, corner, named, own))
 
 
 def _is_for(include: IncludeEntry, node_class: NodeClass) -> bool:

@@ -90,10 +90,10 @@ class _Expansion:
     def __init__(self, matrix: Matrix, options: Mapping[str, frozenset[str]]) -> None:
         self._matrix = matrix
         self._workshop = Workshop(matrix, options)
-        self._problems = self._workshop.problems
+        self._problems: list[Problem] = []
         self._workloads = [
-            _Asked(workload, entry.where, of_all=entry.where == Where())
-            for entry in matrix.workloads
+            _Asked(workload, entry.where, entry.where == Where(), matrix.source.at("workloads", index))
+            for index, entry in enumerate(matrix.workloads)
             for workload in workloads_of(entry)
         ]
         self._arms = expand_arms(self._workshop)
@@ -113,8 +113,8 @@ class _Expansion:
             self._problems.append(Problem("E-no-workload", self._matrix.source.at("workloads"), message, hint))
         self._refuse_duplicates(found)
         self._refuse_two_output_checks(found)
-        if self._problems:
-            raise report(self._matrix.source.file, self._problems)
+        if problems := [*self._workshop.faults.problems(), *self._problems]:
+            raise report(self._matrix.source.file, problems)
         return tuple(found)
 
     def warnings(self) -> tuple[str, ...]:
@@ -129,8 +129,9 @@ class _Expansion:
         floors = self._floors()
         for arm in self._arms:
             applying = [check for check in floors if matches(check.where, arm)]
-            for workload in self._timed_on(arm):
-                yield self._single(Kind.THROUGHPUT, arm, workload, _floor_of(workload, applying), arm.origin)
+            for asked in self._asked_of(arm):
+                check = _floor_of(asked.workload, applying)
+                yield self._single(Kind.THROUGHPUT, arm, asked.workload, check, arm.origin or asked.origin)
 
     def _floors(self) -> list[FloorEntry]:
         floors = []
@@ -171,7 +172,7 @@ class _Expansion:
         timed = [(each, self._timed_by(entry, *each.arms)) for each in sets]
         if timed and not any(workloads for _, workloads in timed):
             message = "the contrast has nothing to time: no workload applies to its arms"
-            self._problems.append(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
+            self._miss(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
         for each, workloads in timed:
             for arm in each.arms if each.made else ():
                 self._made.setdefault(arm_key(arm), (arm, {}))[1].update(dict.fromkeys(workloads))
@@ -184,7 +185,14 @@ class _Expansion:
         assert entry.candidate is not None  # noqa: S101 - and to this
         baseline, candidate = (self._side(entry.factor, side) for side in (entry.baseline, entry.candidate))
         named = frozenset(name for flags in self._workshop.bundles.get(entry.factor, {}).values() for name in flags)
-        return Factor(entry.factor, baseline, candidate, where, origin, named)
+        places = self._place(entry, "baseline", origin), self._place(entry, "candidate", origin)
+        return Factor(entry.factor, baseline, candidate, where, origin, places, named)
+
+    def _place(self, entry: ContrastEntry | FactorEntry | OutputsEntry, key: str, origin: str) -> str:
+        """File and key of one side's settings."""
+        side = getattr(entry, key)
+        named = entry.factor == "configuration" and isinstance(side, str)
+        return self._matrix.source.at("configurations", side) if named else f"{origin}.{key}"
 
     def _side(self, factor: str, side: Side) -> Side:
         if factor == "environment" and isinstance(side, Configuration):
@@ -193,13 +201,12 @@ class _Expansion:
             return self._matrix.configurations[side]
         return side
 
-    def _timed_on(self, *arms: PlannedArm) -> list[Timed]:
+    def _asked_of(self, *arms: PlannedArm) -> list[_Asked]:
         """The workloads whose condition all arms meet."""
-        return [
-            asked.workload
-            for asked in self._workloads
-            if asked.of_all or all(matches(asked.where, arm) for arm in arms)
-        ]
+        return [asked for asked in self._workloads if asked.of_all or all(matches(asked.where, arm) for arm in arms)]
+
+    def _timed_on(self, *arms: PlannedArm) -> list[Timed]:
+        return [asked.workload for asked in self._asked_of(*arms)]
 
     def _timed_by(self, entry: ContrastEntry, *arms: PlannedArm) -> list[Timed]:
         """Those workloads of all its arms that a contrast names; all if it names none."""
@@ -280,32 +287,37 @@ class _Expansion:
         try:
             return find_pairs(factor, self._arms, self._workshop)
         except BadInput as bad:
-            self._problems.append(Problem(bad.slug, bad.where, bad.message, bad.hint))
+            self._miss(Problem(bad.slug, bad.where, bad.message, bad.hint))
             return []
 
     def _found_fours(self, factors: tuple[Factor, Factor], where: Where, origin: str) -> list[Four]:
         try:
             return find_fours(factors, where, self._arms, self._workshop, origin)
         except BadInput as bad:
-            self._problems.append(Problem(bad.slug, bad.where, bad.message, bad.hint))
+            self._miss(Problem(bad.slug, bad.where, bad.message, bad.hint))
             return []
+
+    def _miss(self, problem: Problem) -> None:
+        """Note that arms are missing, or that workloads are; not where some arms are faulty, for it may follow."""
+        if not self._workshop.faults:
+            self._problems.append(problem)
 
     def _require_arm(self, check: FloorEntry | MemoryEntry, index: int, arms: Sequence[PlannedArm]) -> None:
         """A check that no arm meets would never be made, and nobody would notice."""
         if not any(matches(check.where, arm) for arm in arms):
             where = self._matrix.source.at("checks", index, "where")
-            self._problems.append(Problem("E-no-arm", where, "no arm of the matrix meets this condition"))
+            self._miss(Problem("E-no-arm", where, "no arm of the matrix meets this condition"))
 
     def _refuse_duplicates(self, cases: Sequence[PlannedCase]) -> None:
-        first: dict[str, str] = {}
+        first: dict[str, PlannedCase] = {}
         told: set[tuple[str, str]] = set()
         for case in cases:
-            before = first.setdefault(case.id, case.origin)
-            both = (case.origin, before)
-            if before is not case.origin and both not in told:
+            before = first.setdefault(case.id, case)
+            both = (case.origin, before.origin)
+            if before is not case and both not in told:
                 told.add(both)
-                message = f"asks the same as {before}: case {case.id}"
-                self._problems.append(Problem("E-duplicate-case", case.origin, message, "remove one of the two"))
+                message, hint = _told_twice(before, case)
+                self._miss(Problem("E-duplicate-case", case.origin, message, hint))
 
     def _refuse_two_output_checks(self, cases: Sequence[PlannedCase]) -> None:
         """A job answers one profile of prompts, and a required check has to run in the job of its contrast."""
@@ -321,13 +333,25 @@ class _Expansion:
                 self._problems.append(Problem("E-two-output-checks", case.origin, message, hint))
 
 
+def _told_twice(first: PlannedCase, second: PlannedCase) -> tuple[str, str]:
+    """What two cases of one id have in common, and what to do."""
+    for mine, theirs in zip(first.case.arms, second.case.arms, strict=True):
+        if differing := mine.flags.differing(theirs.flags):
+            name = differing[0]
+            values = f"{mine.flags.get(name)!r} and {theirs.flags.get(name)!r}"
+            message = f"ids can't tell {name} = {values} apart: case {first.id}"
+            return message, f"give the values names: [axes] NAME = [{{ name = ..., flags = {{ {name} = ... }} }}, ...]"
+    return f"asks the same as {first.origin}: case {first.id}", "remove one of the two"
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A workload of the matrix, and for which arms it exists."""
+    """A workload of the matrix, for which arms it exists, and its file and key."""
 
     workload: Timed
     where: Where
     of_all: bool
+    origin: str
 
 
 def _peaks(timed: Iterable[Timed]) -> list[ProfileWorkload | None]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from harness.builds.entry import BuildEntry, PatchEntry, SourceEntry, VariantEntry
 from harness.domain.suggest import did_you_mean
+from harness.engines.flags import known_flags
 from harness.planning import schema
 from harness.planning.problems import INVALID, Problem
 from harness.planning.source import Source
+from harness.planning.values import AtKey
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {
     "builds": BuildEntry,
@@ -36,6 +38,7 @@ _IN_BUILDS: Mapping[str | int, type[BaseModel]] = {
     "source": SourceEntry,
     "patches": PatchEntry,
 }
+_FLAGS = "flags"
 _WORDS = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
 """The validator speaks of Python, users write TOML."""
 _PREFIX = "Input should be "
@@ -47,25 +50,49 @@ _NAME_OF_TABLE = "[key]"
 
 def schema_problems(invalid: ValidationError, source: Source) -> list[Problem]:
     """Turn the validator's errors into problems, in the file's order of sections."""
-    return [_problem(dict(error), source) for error in invalid.errors(include_url=False)]
+    errors: list[dict[str, Any]] = [dict(error) for error in invalid.errors(include_url=False)]
+    stray = {error["loc"][:-1] for error in errors if _is_stray_flag(error)}
+    return [_problem(error, source) for error in errors if not _follows(error, stray)]
+
+
+def _is_stray_flag(error: dict[str, Any]) -> bool:
+    """Whether a flag stands beside the table of flags that it belongs into."""
+    location = error["loc"]
+    if error["type"] != "extra_forbidden" or location[-1] not in known_flags():
+        return False
+    return _FLAGS in _known_keys(location[:-1])
+
+
+def _follows(error: dict[str, Any], stray: Collection[tuple[str | int, ...]]) -> bool:
+    """Whether the table of flags is missing where a flag stands beside it: one fault, not two."""
+    *table, key = error["loc"] or ("",)
+    return error["type"] == "missing" and key == _FLAGS and tuple(table) in stray
 
 
 def _problem(error: dict[str, Any], source: Source) -> Problem:
     location: tuple[str | int, ...] = error["loc"]
     where = source.at(*_without_tag(location)) if location else source.file
     if error["type"] == "extra_forbidden":
-        hint = did_you_mean(str(location[-1]), _known_keys(location[:-1]))
-        return Problem(INVALID, where, f"unknown key {_shown(location[-1])}", hint)
+        return Problem(INVALID, where, f"unknown key {_shown(location[-1])}", _key_hint(error))
     if error["type"] == "missing":
         return Problem(INVALID, where, "the key is missing")
     if error["type"] == "value_error":
-        return Problem(INVALID, where, str(error["ctx"]["error"]))
+        wrong = error["ctx"]["error"]
+        inside = wrong.path if isinstance(wrong, AtKey) else ()
+        return Problem(INVALID, source.at(*_without_tag((*location, *inside))) if location else where, str(wrong))
     if error["type"] == "union_tag_not_found":
         return Problem(INVALID, f"{where}.kind", "the key is missing", did_you_mean("", _CHECKS))
     if error["type"] == "union_tag_invalid":
         found = str(error["ctx"]["tag"])
         return Problem(INVALID, f"{where}.kind", f"unknown kind '{found}'", did_you_mean(found, _CHECKS))
     return Problem(INVALID, where, _type_message(error), _choice_hint(error))
+
+
+def _key_hint(error: dict[str, Any]) -> str:
+    *table, name = error["loc"]
+    if _is_stray_flag(error):
+        return f"a flag: put it into {_FLAGS} = {{ {name} = ... }}"
+    return did_you_mean(str(name), _known_keys(tuple(table)))
 
 
 def _type_message(error: dict[str, Any]) -> str:
@@ -83,6 +110,8 @@ def _type_message(error: dict[str, Any]) -> str:
 
 
 def _choice_hint(error: dict[str, Any]) -> str:
+    if error["type"] == "list_type" and error["loc"][0] == "axes":
+        return f"an axis lists its values: [{{ name = ..., {_FLAGS} = {{ ... }} }}, ...]"
     if error["type"] != "literal_error" or not isinstance(error["input"], str):
         return ""
     return did_you_mean(error["input"], re.findall(r"'([^']+)'", error["ctx"]["expected"]))

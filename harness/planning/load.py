@@ -45,7 +45,7 @@ def load_matrix(path: str | Path) -> Matrix:
         problems = schema_problems(invalid, document.source)
         pruned = _without_faulty_keys(document, invalid)
         if pruned is not None:
-            problems += reference_problems(pruned)
+            problems += reference_problems(pruned, [error["loc"] for error in invalid.errors(include_url=False)])
         raise report(document.source.file, problems) from invalid
     matrix._source = document.source  # noqa: SLF001 - set once, here; the file cannot say it
     unknown = reference_problems(matrix)

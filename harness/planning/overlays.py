@@ -19,7 +19,7 @@ def arm_key(arm: PlannedArm) -> ArmKey:
 
 
 def put_over(
-    arm: PlannedArm, settings: Configuration, shown: Iterable[str], workshop: Workshop, origin: str
+    arm: PlannedArm, settings: Configuration, shown: Iterable[str], workshop: Workshop, place: str
 ) -> PlannedArm:
     """The arm with settings put over its own.
 
@@ -28,11 +28,14 @@ def put_over(
         settings: What is set.
         shown: Flags and variables that the label shows beside those that it shows anyway.
         workshop: Completes the flags.
-        origin: File and key of the settings, for errors.
+        place: File and key of the settings, for errors.
     """
     base = arm.arm
     corner = workshop.corner(base.build, base.model, arm.node_class)
     labelled = replace(corner, shown=tuple(sorted({*base.shown, *shown})))
-    made = workshop.keep(workshop.arm(labelled, {**arm.declared, **settings.flags}, origin, arm.named))
+    made = workshop.keep(
+        workshop.arm(labelled, {**arm.declared, **settings.flags}, arm.named, arm.origin),
+        lambda flag: f"{place}.{flag}" if flag in settings.flags else "",
+    )
     environment = tuple(sorted({**dict(base.environment), **settings.environment}.items()))
     return replace(made, arm=replace(made.arm, environment=environment))

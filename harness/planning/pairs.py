@@ -46,6 +46,7 @@ class Factor:
         candidate: Value of the second.
         where: What holds for both.
         origin: File and key, for errors.
+        places: File and key of either side's settings, for errors.
         named: Flags that the values of a named axis stand for.
     """
 
@@ -54,6 +55,7 @@ class Factor:
     candidate: Side
     where: Where
     origin: str
+    places: tuple[str, str]
     named: frozenset[str] = frozenset()
 
 
@@ -207,7 +209,7 @@ def _follows_from_own_flags(
     plain: list[Flags] = []
     for arm, other in ((baseline, candidate), (candidate, baseline)):
         shared: Declared = {name: value for name, value in arm.declared.items() if name in other.flags}
-        flags = workshop.completed(arm.arm.build, shared, arm.origin)
+        flags = workshop.completed(arm.arm.build, shared)
         if not isinstance(flags, Flags):
             return False
         plain.append(flags)
@@ -257,10 +259,10 @@ def _overlaid_pairs(factor: Factor, chosen: Sequence[PlannedArm], workshop: Work
 def overlaid(factor: Factor, arm: PlannedArm, workshop: Workshop) -> tuple[PlannedArm, PlannedArm]:
     """An arm under either side's settings. Between configurations both labels show what either side sets."""
     made = []
-    for side in (factor.baseline, factor.candidate):
+    for side, place in zip((factor.baseline, factor.candidate), factor.places, strict=True):
         settings = side if isinstance(side, Configuration) else Configuration()
         shown = settings.names if factor.name == "environment" else settings_of(factor)
-        made.append(put_over(arm, settings, shown, workshop, factor.origin))
+        made.append(put_over(arm, settings, shown, workshop, place))
     return made[0], made[1]
 
 

@@ -36,18 +36,42 @@ from harness.planning.schema import (
     WhenEntry,
     Where,
 )
-from harness.planning.values import Side, variables_of
+from harness.planning.source import KeyPath
+from harness.planning.values import AtKey, Side, variables_of
 
 NAMED_FACTORS = ("build", "model", "configuration", "environment")
 """The factors that are not flags."""
 
+_DECLARING: Mapping[str | int, str] = {
+    "builds": "build",
+    "models": "model",
+    "node_classes": "node_class",
+    "configurations": "configuration",
+    "axes": "axis",
+}
+"""What the keys of a section are."""
 _ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
 _CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class", "placement")
 
 
-def reference_problems(matrix: Matrix) -> list[Problem]:
-    """All names that nothing answers to, and names that are taken twice."""
-    return list(_References(matrix).problems())
+def reference_problems(matrix: Matrix, faulty: Iterable[KeyPath] = ()) -> list[Problem]:
+    """All names that nothing answers to, and names that are taken twice.
+
+    Args:
+        matrix: The matrix.
+        faulty: Keys that it lacks because they are faulty: what they would have declared is not missed.
+    """
+    return list(_References(matrix, faulty).problems())
+
+
+def _declared_by(key: KeyPath) -> str:
+    """What a key declares; empty where nothing in the matrix asks for it."""
+    section, *path = key or ("",)
+    if section == "workloads":
+        return "workload"
+    if section == "models" and path[1:] == ["quant"]:
+        return "quant"
+    return _DECLARING.get(section, "") if len(path) == 1 else ""
 
 
 def _flag_hint(name: str) -> str:
@@ -70,8 +94,9 @@ def _side_text(side: Side | None) -> str:
 class _References:
     """Looks every name of one matrix up."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: Matrix, faulty: Iterable[KeyPath]) -> None:
         self._matrix = matrix
+        self._faulty = frozenset(_declared_by(key) for key in faulty)
         quants = {entry.quant.upper() for entry in matrix.models.values() if entry.quant}
         self._is_time = {each.name: each.is_time for entry in matrix.workloads for each in names_of(entry)}
         self._builds_by_name: dict[str, Build] = {}
@@ -122,7 +147,7 @@ class _References:
 
     def _trades(self) -> Iterator[Problem]:
         """A trade about workloads that the matrix does not have would never be made, and nobody would notice."""
-        for index, trade in enumerate(self._matrix.policy.trades):
+        for index, trade in enumerate(() if "workload" in self._faulty else self._matrix.policy.trades):
             for key, pattern in (("gain", trade.gain), ("loss", trade.loss)):
                 if not any(fnmatchcase(name, pattern) for name in self._known["workload"]):
                     yield self._unknown("workload", pattern, self._known["workload"], "policy", "trades", index, key)
@@ -219,6 +244,8 @@ class _References:
     def _factor(self, entry: ContrastEntry | FactorEntry | OutputsEntry, *path: str | int) -> Iterator[Problem]:
         factor = entry.factor
         choices = self._known["flag"] | set(NAMED_FACTORS) | self._matrix.axes.keys()
+        if factor not in choices and "axis" in self._faulty:
+            return
         if factor not in choices:
             yield self._unknown("flag", factor, choices, *path, "factor")
             return
@@ -249,8 +276,8 @@ class _References:
             return
         try:
             variables_of(side.flags)
-        except ValueError as wrong:
-            yield Problem(INVALID, self._at(*path), str(wrong))
+        except AtKey as wrong:
+            yield Problem(INVALID, self._at(*path, *wrong.path), str(wrong))
 
     def _configuration(self, side: Side, *path: str | int) -> Iterator[Problem]:
         if isinstance(side, Configuration):
@@ -291,11 +318,11 @@ class _References:
     def _axes(self) -> Iterator[Problem]:
         """Axes that have a name of their own, and whose flags nothing else sets."""
         taken = self._known["flag"] | set(NAMED_FACTORS)
-        setters: dict[str, str] = dict.fromkeys(self._matrix.flags, "flags")
+        setters = {name: ("", self._at("flags", name)) for name in self._matrix.flags}
         for index, entry in enumerate(self._matrix.when):
-            setters.update(dict.fromkeys(entry.flags, f"when[{index}]"))
+            setters.update({name: ("", self._at("when", index, "flags", name)) for name in entry.flags})
         for index, include in enumerate(self._matrix.include):
-            setters.update(dict.fromkeys(include.flags, f"include[{index}]"))
+            setters.update({name: ("", self._at("include", index, "flags", name)) for name in include.flags})
         for axis, listed in self._matrix.axes.items():
             if axis in taken:
                 message = f"'{axis}' is a flag's name already" if axis not in NAMED_FACTORS else f"'{axis}' is taken"
@@ -303,11 +330,12 @@ class _References:
             for index, bundle in enumerate(listed):
                 yield from self._flags(bundle.flags, "axes", axis, index, "flags")
                 for name in bundle.flags:
-                    other = setters.setdefault(name, f"axes.{axis}")
-                    if other != f"axes.{axis}":
-                        message = f"both this axis and {other} set '{name}'"
+                    here = self._at("axes", axis, index, "flags", name)
+                    owner, place = setters.setdefault(name, (axis, here))
+                    if owner != axis:
+                        message = f"'{name}' is set both here and at {place}"
                         hint = "let one of them set it"
-                        yield Problem("E-contradictory-flags", self._at("axes", axis, index), message, hint)
+                        yield Problem("E-contradictory-flags", here, message, hint)
 
     def _places_itself(self, entry: WhenEntry, *path: str | int) -> Iterator[Problem]:
         """Flags that decide where an arm computes can't be added by where it computes."""
@@ -335,13 +363,13 @@ class _References:
 
     def _flags(self, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
         for name in names:
-            if name not in self._known["flag"]:
+            if name not in self._known["flag"] and "axis" not in self._faulty:
                 message = f"unknown flag '{name}'"
                 hint = "it is one of [axes]: no flag of its own" if name in self._matrix.axes else _flag_hint(name)
                 yield Problem("E-unknown-flag", self._at(*path, name), message, hint)
 
     def _each(self, what: str, names: Iterable[str], *path: str | int) -> Iterator[Problem]:
-        for name in names:
+        for name in names if what not in self._faulty else ():
             if name not in self._known[what]:
                 yield self._unknown(what, name, self._known[what], *path)
 

@@ -29,6 +29,19 @@ _MAX_TIMEOUT_S = 7 * 86_400.0
 _MAX_MINUTES = 7 * 1440.0
 
 
+class AtKey(ValueError):  # noqa: N818 - reads as what it is at the raise
+    """A fault inside a table that is read as one value.
+
+    Args:
+        message: What was expected and what was found.
+        path: The keys that lead to it.
+    """
+
+    def __init__(self, message: str, *path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 def _value(found: Any) -> FlagValue:
     """One flag value; TOML's booleans become 0 and 1."""
     if isinstance(found, bool):
@@ -71,21 +84,36 @@ def _configuration(found: Any) -> Configuration:
         raise ValueError(f"expected a table of flags, found {_kind(found)}")  # noqa: TRY004 - the validator reads it
     variables = found.get(_ENVIRONMENT, {})
     if not isinstance(variables, dict):
-        raise ValueError(f"'{_ENVIRONMENT}' is a table of variables, found {_kind(variables)}")  # noqa: TRY004
-    flags = {name: _value(value) for name, value in found.items() if name != _ENVIRONMENT}
-    return Configuration(flags, variables_of(variables))
+        raise AtKey(f"expected a table of variables, found {_kind(variables)}", _ENVIRONMENT)
+    flags = {name: _flag(name, value) for name, value in found.items() if name != _ENVIRONMENT}
+    return Configuration(flags, variables_of(variables, _ENVIRONMENT))
 
 
-def variables_of(found: Mapping[str, Any]) -> dict[str, str]:
+def _flag(name: str, found: Any) -> FlagValue:
+    try:
+        return _value(found)
+    except ValueError as wrong:
+        raise AtKey(str(wrong), name) from wrong
+
+
+def variables_of(found: Mapping[str, Any], *path: str) -> dict[str, str]:
     """Environment variables.
 
+    Args:
+        found: The table.
+        path: The keys that lead to it, for errors.
+
     Raises:
-        ValueError: If a name can't be a variable's, or a value is no text.
+        AtKey: If a name can't be a variable's, or a value is no text.
     """
-    wrong = [name for name, value in found.items() if not isinstance(value, str)]
-    if wrong:
-        raise ValueError(f"environment variable {wrong[0]!r} must be a text, found {_kind(found[wrong[0]])}")
-    return {_variable(name): _variable_text(value) for name, value in found.items()}
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise AtKey(f"a variable must be a text, found {_kind(value)}", *path, name)
+        try:
+            _variable(name), _variable_text(value)
+        except ValueError as wrong:
+            raise AtKey(str(wrong), *path, name) from wrong
+    return dict(found)
 
 
 def _threads(found: Any) -> int | Literal["auto"]:

@@ -35,6 +35,42 @@ pp = 64
 tg = 8
 """
 
+CONTRAST = """
+[[contrasts]]
+name = "c"
+factor = "fa"
+baseline = 0
+candidate = 1
+"""
+
+ENVIRONMENT = """
+[[contrasts]]
+name = "c"
+factor = "environment"
+baseline = {}
+candidate = { B = "1" }
+"""
+
+CONFIGURATION = """
+[configurations.new]
+ctk = "q8_0"
+[[contrasts]]
+name = "c"
+factor = "configuration"
+baseline = {}
+candidate = "new"
+"""
+
+ATTRIBUTION = """
+[[contrasts]]
+name = "a"
+kind = "attribution"
+factors = [
+  { factor = "build", baseline = "mainline", candidate = "ik" },
+  { factor = "configuration", baseline = {}, candidate = { ub = 64, fa = 1 } },
+]
+"""
+
 
 def matrix(**changes: Any) -> Matrix:
     """Two builds, one model, two workloads, and what a test adds or replaces."""
@@ -69,6 +105,15 @@ def refusal(tmp_path: Path, text: str) -> BadInput:
         hint=error.hint.replace(folder, ""),
         where=error.where.replace(folder, ""),
     )
+
+
+def assert_fault(  # noqa: PLR0917 - one parameter for each part of the error
+    tmp_path: Path, text: str, slug: str, where: str, message: str, hint: str
+) -> None:
+    """The one fault of the base with a text after it: slug, place and hint, and how the message begins."""
+    error = refusal(tmp_path, text)
+    assert (error.slug, error.where, error.hint) == (slug, where, hint)
+    assert error.message.startswith(message)
 
 
 def node(*, gpus: int = 0, vram_gib: float = 24, ram_gib: float = 64, cores: int = 8) -> NodeFacts:

@@ -316,14 +316,14 @@ def test_a_contrast_has_a_workload_only_if_both_arms_have_it() -> None:
         pytest.param(
             {"flags": {"ub": -3}},
             "E-bad-flag-value",
-            "matrix: flags",
+            "matrix: flags.ub",
             "flag 'ub': got -3, expected a whole number",
             id="bad value",
         ),
         pytest.param(
             {"when": [{"build": "ik", "flags": {"rtr": 1, "mmap": 1}}]},
             "E-contradictory-flags",
-            "matrix: when[0]",
+            "matrix: when[0].flags.mmap",
             "mmap=1 with rtr=1",
             id="contradiction",
         ),

@@ -89,8 +89,16 @@ def test_the_name_is_no_part_of_an_arms_identity(tmp_path: Path) -> None:
         (OFFLOAD.replace("ngl = 0", "ngll = 0"), "E-unknown-flag", "m.toml: axes.offload[0].flags.ngll"),
         (OFFLOAD.replace("offload", "ot"), "E-duplicate-name", "'ot' is a flag's name already"),
         (OFFLOAD.replace("offload", "build"), "E-duplicate-name", "'build' is taken"),
-        (OFFLOAD + "[flags]\nngl = [0, 1]\n", "E-contradictory-flags", "both this axis and flags set 'ngl'"),
-        (OFFLOAD + '[[when]]\nbuild = "ik"\nflags = { ot = "none" }\n', "E-contradictory-flags", "when[0] set 'ot'"),
+        (
+            OFFLOAD + "[flags]\nngl = [0, 1]\n",
+            "E-contradictory-flags",
+            "axes.offload[0].flags.ngl: 'ngl' is set both here and at m.toml: flags.ngl",
+        ),
+        (
+            OFFLOAD + '[[when]]\nbuild = "ik"\nflags = { ot = "none" }\n',
+            "E-contradictory-flags",
+            "at m.toml: when[0].flags.ot",
+        ),
         (OFFLOAD.replace('"hybrid"', '"Host"'), "E-matrix-invalid", "value 'host' is listed twice"),
         (OFFLOAD.replace("flags = { ngl = 0 }", "flgs = {}"), "E-matrix-invalid", "did you mean 'flags'?"),
         ("[axes]\noffload = []\n", "E-matrix-invalid", "is empty"),

@@ -1,0 +1,247 @@
+"""Faults of ``[[contrasts]]``, each at its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planning_support import ATTRIBUTION, CONFIGURATION, CONTRAST, ENVIRONMENT, assert_fault
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "where", "message", "hint"),
+    [
+        pytest.param(
+            CONTRAST + 'factr = "fa"',
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].factr",
+            "unknown key 'factr'",
+            "did you mean 'factor'?",
+            id="key of an entry",
+        ),
+        pytest.param(
+            CONTRAST + "where = { buld = 'ik' }",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].where.buld",
+            "unknown key 'buld'",
+            "did you mean 'build'?",
+            id="key of a condition",
+        ),
+        pytest.param(
+            "[[contrasts]]\nname = 'c'\nfactor = 'fa'\nbaseline = 0",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "'candidate' is missing",
+            "",
+            id="missing key",
+        ),
+        pytest.param(
+            CONTRAST.replace('"c"', '"c d"'),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].name",
+            "expected letters and digits, with single '.', '_' or '-' between them, found 'c d'",
+            "",
+            id="name of a contrast",
+        ),
+        pytest.param(
+            CONTRAST + "where = { build = 3 }",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].where.build",
+            "expected a name or a list of names, found a number (3)",
+            "",
+            id="name that is a number",
+        ),
+        pytest.param(
+            CONTRAST + "kind = 'pitfall'\nsource = 'x'\ninstead = 'y'\nexpect = 'report'",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "a pitfall has no 'expect': it expects a slower candidate",
+            "",
+            id="pitfall with an expectation",
+        ),
+        pytest.param(
+            ENVIRONMENT.replace("{}", "{ A = 1 }"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline.A",
+            "a variable must be a text, found a number (1)",
+            "",
+            id="variable that is no text",
+        ),
+        pytest.param(
+            CONTRAST + "kind = 'pitfall'\nsource = 'x'",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "a pitfall needs 'source' (who reported it) and 'instead' (what to use in its place)",
+            "",
+            id="pitfall without remedy",
+        ),
+        pytest.param(
+            CONTRAST + "instead = 'x'",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "'source' and 'instead' belong to kind = \"pitfall\"",
+            "",
+            id="remedy without pitfall",
+        ),
+        pytest.param(
+            CONTRAST.replace('"fa"', '"faa"'),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factor",
+            "unknown flag 'faa'",
+            "did you mean 'fa'?",
+            id="factor",
+        ),
+        pytest.param(
+            "[[contrasts]]\nname = 'c'\nfactor = 'build'\nbaseline = 'mainline'\ncandidate = 'ikk'",
+            "E-unknown-build",
+            "m.toml: contrasts[0].candidate",
+            "unknown build 'ikk'",
+            "did you mean 'ik'?",
+            id="build of a contrast",
+        ),
+        pytest.param(
+            CONTRAST + "workloads = ['pp46']",
+            "E-unknown-workload",
+            "m.toml: contrasts[0].workloads",
+            "unknown workload 'pp46'",
+            "did you mean 'pp64'?",
+            id="workload",
+        ),
+        pytest.param(
+            CONTRAST.replace("candidate = 1", "candidate = 0"),
+            "E-no-contrast",
+            "m.toml: contrasts[0].candidate",
+            "baseline and candidate are the same: fa = 0",
+            "name two different ones",
+            id="no contrast",
+        ),
+        pytest.param(
+            "[[contrasts]]\nname = 'c'\nfactor = 'environment'\nbaseline = 'A'\ncandidate = { A = '1' }",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a table of environment variables, found 'A'",
+            "",
+            id="environment",
+        ),
+        pytest.param(
+            CONFIGURATION.replace('"new"', '"nwe"'),
+            "E-unknown-configuration",
+            "m.toml: contrasts[0].candidate",
+            "unknown configuration 'nwe'",
+            "did you mean 'new'?",
+            id="configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace('"new"', "3"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].candidate",
+            "expected the name of a configuration or a table of flags, found 3",
+            "",
+            id="number for a configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace("{}", "{ fmo = 1 }"),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].baseline.fmo",
+            "unknown flag 'fmo'",
+            "did you mean 'fmoe'?",
+            id="flag of a side",
+        ),
+        pytest.param(
+            CONFIGURATION.replace("{}", "{ environment = { A = 1 } }"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline.environment.A",
+            "a variable must be a text, found a number (1)",
+            "",
+            id="variable of a configuration",
+        ),
+        pytest.param(
+            CONFIGURATION.replace('"configuration"', '"configuratoin"'),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factor",
+            "unknown flag 'configuratoin'",
+            "did you mean 'configuration'?",
+            id="factor configuration",
+        ),
+        pytest.param(
+            CONTRAST.replace("baseline = 0", "baseline = { fa = 0, ub = 64 }"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a name or a value, found a table ({ fa = 0, ub = 64 })",
+            'several flags at once are factor = "configuration"',
+            id="table for a flag",
+        ),
+        pytest.param(
+            ENVIRONMENT.replace("{}", "'x'"),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].baseline",
+            "expected a table of environment variables, found 'x'",
+            "",
+            id="text for an environment",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('baseline = "mainline"', 'baseline = "mainlin"'),
+            "E-unknown-build",
+            "m.toml: contrasts[0].factors[0].baseline",
+            "unknown build 'mainlin'",
+            "did you mean 'mainline'?",
+            id="build of a factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace("fa = 1", "faa = 1"),
+            "E-unknown-flag",
+            "m.toml: contrasts[0].factors[1].candidate.faa",
+            "unknown flag 'faa'",
+            "did you mean 'fa'?",
+            id="flag of a factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('"configuration",', '"configuration", name = "build",'),
+            "E-duplicate-name",
+            "m.toml: contrasts[0].factors",
+            "both factors are called 'build'",
+            "give each a 'name' of its own",
+            id="two factors of one name",
+        ),
+        pytest.param(
+            ATTRIBUTION + 'factor = "fa"',
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "an attribution has two 'factors', each with 'factor', 'baseline' and 'candidate'; found 'factor'",
+            "",
+            id="attribution with a factor of its own",
+        ),
+        pytest.param(
+            ATTRIBUTION.split('  { factor = "configuration"', maxsplit=1)[0] + "]",
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "an attribution has two 'factors', each with 'factor', 'baseline' and 'candidate'; found 1",
+            "",
+            id="attribution of one factor",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('kind = "attribution"', ""),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0]",
+            "'factors' belong to kind = \"attribution\"; other contrasts have one 'factor'",
+            "",
+            id="factors of a pair",
+        ),
+        pytest.param(
+            ATTRIBUTION.replace('"attribution"', '"atribution"'),
+            "E-matrix-invalid",
+            "m.toml: contrasts[0].kind",
+            "expected 'throughput', 'pitfall' or 'attribution', found 'atribution'",
+            "did you mean 'attribution'?",
+            id="kind of a contrast",
+        ),
+        pytest.param(
+            CONTRAST * 2, "E-duplicate-name", "m.toml: contrasts[1]", "'c' is declared twice", "", id="contrast twice"
+        ),
+    ],
+)
+def test_a_fault_of_contrasts_is_named(  # noqa: PLR0917 - one parameter for each part of the error
+    tmp_path: Path, text: str, slug: str, where: str, message: str, hint: str
+) -> None:
+    """Slug, place, message and hint are exactly right."""
+    assert_fault(tmp_path, text, slug, where, message, hint)
