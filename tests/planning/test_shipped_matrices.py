@@ -63,15 +63,18 @@ def test_hybrid_cases_fit_the_machine_of_the_report(hybrid: Plan) -> None:
 def test_the_pitfalls_of_the_report_are_asked_about(hybrid: Plan) -> None:
     """Run-time repack at both batches, on prompt processing only; flash attention on the CPU and in hybrid."""
     pitfalls = [case.id for case in hybrid.cases if case.case.kind is Kind.PITFALL]
-    arm = "ik+amb=512+fa=1+ot=exps=cpu"
+    arm = "ik+amb=512+fa=1+offload=experts"
     head = "pitfall/qwen3-30b-a3b-iq4xs"
+    repacks = (
+        f"{arm}+rtr=0+ub=512..{arm}+rtr=1+ub=512/pp512@hybrid",
+        f"{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp512@hybrid",
+        f"{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp2048@hybrid",
+    )
     assert pitfalls == [
-        f"{head}/mainline+fa=0..mainline+fa=1/pp512@cpu",
-        f"{head}/ik+fa=0..ik+fa=1/pp512@cpu",
-        f"{head}/mainline+fa=0+ot=exps=cpu..mainline+fa=1+ot=exps=cpu/pp512@hybrid",
-        f"{head}/{arm}+rtr=0+ub=512..{arm}+rtr=1+ub=512/pp512@hybrid",
-        f"{head}/{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp512@hybrid",
-        f"{head}/{arm}+rtr=0+ub=2048..{arm}+rtr=1+ub=2048/pp2048@hybrid",
+        f"{head}/mainline+fa=0+offload=all..mainline+fa=1+offload=all/pp512@cpu",
+        f"{head}/ik+fa=0+offload=all..ik+fa=1+offload=all/pp512@cpu",
+        f"{head}/mainline+fa=0+offload=experts..mainline+fa=1+offload=experts/pp512@hybrid",
+        *(f"pitfall/{model}/{pair}" for model in ("qwen3-30b-a3b-iq4xs", "qwen3-30b-a3b-q4km") for pair in repacks),
     ]
 
 
