@@ -103,12 +103,6 @@ class Forecast:
     needs: tuple[Need, ...]
     equivalent: Need
 
-    @property
-    def undecidable(self) -> tuple[float, ...]:
-        """Those of ``EFFECTS`` that the budget does not find with ``NEARLY_SURE``."""
-        missed = (need for need in self.needs if need.probability == NEARLY_SURE)
-        return tuple(need.effect for need in missed if need.quads is None or need.quads > self.quads)
-
 
 def forecast(spread: Spread, limits: Limits, pace: Pace | None, minutes: float | None = None) -> Forecast:
     """What a contrast's budget can decide.

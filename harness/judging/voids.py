@@ -73,17 +73,6 @@ def voids_text(runs: Sequence[ProcessRun]) -> str:
     return f"{count} {unit}{'s' * (count > 1)} void on all arms: {reasons} (processes that gave cause: {told})"
 
 
-def void_counts(runs: Sequence[ProcessRun]) -> dict[int, int]:
-    """Per arm, its scored processes that count for nothing.
-
-    Args:
-        runs: Every process of the job.
-    """
-    voided = voided_blocks(runs)
-    counts = Counter(run.step.arm for run in runs if run.step.block in voided)
-    return {arm: counts[arm] for arm in _arms(runs)}
-
-
 # ---- the rules -------------------------------------------------------------------------------------------------------
 
 
