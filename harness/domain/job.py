@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.domain.arm import Arm
+from harness.domain.build import Tool
 from harness.domain.canonical import digest
 from harness.domain.case import OutputCheck
 from harness.domain.measurement import Step
@@ -59,7 +60,8 @@ class Job:
         arms: One arm; baseline and candidate; or the four arms of an attribution.
         workloads: All measured by every process start of an arm: the model is loaded once for them. Either plain ones,
             or quantities of one profile: only one request can be the first of a process.
-        outputs: Prompts that the burn-in process of each arm answers; ``None``: no output check.
+        outputs: Prompts that the burn-in process of each arm answers, or where its tool can't a process apart;
+            ``None``: no output check.
         node_class: Where it may run.
         design: How often things are repeated.
         cases: Ids of the cases that it answers.
@@ -114,14 +116,29 @@ class Job:
     @property
     def process_starts(self) -> int:
         """Length of the schedule: process starts at most."""
+        apart = sum(map(self.answers_apart, range(len(self.arms))))
         rounds = self.design.burn_in + self.design.blocks if self.workloads else 1
-        return rounds * len(self.arms)
+        return rounds * len(self.arms) + (apart if self.workloads else 0)
+
+    def answers_apart(self, arm: int) -> bool:
+        """Whether an arm's prompts are answered by another program of its build than the one that times."""
+        return self.outputs is not None and self.profile is None and self.arms[arm].build.tool is Tool.LLAMA_BENCH
+
+    def outputs_step(self, arm: int) -> Step:
+        """The process of an arm that answers the prompts of its job."""
+        return Step(arm, BURN_IN, outputs=True, apart=self.answers_apart(arm))
 
     def schedule(self) -> Iterator[Step]:
-        """The process starts in order: burn-in of every arm, then block after block."""
+        """The process starts in order: what answers prompts apart, burn-in of every arm, then block after block."""
+        arms = range(len(self.arms))
+        apart = [arm for arm in arms if self.answers_apart(arm)]
+        yield from (self.outputs_step(arm) for arm in apart)
         for _ in range(self.design.burn_in if self.workloads else 1):
-            for arm in range(len(self.arms)):
-                yield Step(arm, BURN_IN, outputs=self.outputs is not None)
+            for arm in arms:
+                if arm not in apart:
+                    yield Step(arm, BURN_IN, outputs=self.outputs is not None)
+                elif self.workloads:
+                    yield Step(arm, BURN_IN)
         seed = self.id
         for block in range(self.design.blocks if self.workloads else 0):
             for arm in block_order(len(self.arms), block, seed):

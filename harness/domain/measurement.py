@@ -41,11 +41,14 @@ class Step:
         arm: Index of the arm in the job.
         block: Index of the block (for two arms: of the pair); -1 for the burn-in, which is not scored.
         outputs: Whether this process also answers the prompts.
+        apart: Whether it does nothing else, with another program of the build than the one that times: of the arm it
+            tells the outputs alone, neither speed nor memory nor what the timing program is.
     """
 
     arm: int
     block: int
     outputs: bool = False
+    apart: bool = False
 
     @property
     def scored(self) -> bool:

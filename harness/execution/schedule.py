@@ -67,7 +67,7 @@ class Schedule:
         yield self._progress(self._where(step))
         done = self._runner.run(step, wanted)
         self._runs.append(done)
-        if done.failure is not None:
+        if done.failure is not None and not step.apart:
             self._failed.add(step.arm)
         yield ProcessDone(self._job.id, self._attempt, done)
 

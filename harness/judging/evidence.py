@@ -35,17 +35,20 @@ class Evidence:
 
     @classmethod
     def of(cls, case: Case, record: JobRecord, policy: Policy) -> Evidence:
-        """Pick a case's processes out of its job; outputs rest on those that answered prompts, all else on all.
+        """Pick a case's processes out of its job.
 
-        A process that was stopped with its job says nothing about its arm.
+        Outputs rest on those that answered prompts, all else on those of the program that times. A process that was
+        stopped with its job says nothing about its arm.
         """
         outputs_only = case.kind is Kind.EQUIVALENCE
-        ended = [run for run in record.runs if not (record.was_stopped and _was_stopped(run))]
-        runs = tuple(
-            tuple(run for run in ended if run.step.arm == arm and (run.step.outputs or not outputs_only))
-            for arm in _arm_indices(case, record)
-        )
-        return cls(case, record, policy, runs)
+        counted = [run for run in record.runs if (run.step.outputs if outputs_only else not run.step.apart)]
+        return cls(case, record, policy, _by_arm(case, record, counted))
+
+    @property
+    def output_runs(self) -> tuple[tuple[ProcessRun, ...], ...]:
+        """Per arm of the case, the processes that answered prompts: speed rests on what they say too."""
+        answering = [run for run in self.record.runs if run.step.outputs]
+        return _by_arm(self.case, self.record, answering)
 
     @property
     def all_runs(self) -> tuple[ProcessRun, ...]:
@@ -122,6 +125,11 @@ class Evidence:
             seconds=sum(run.wall_s for run in self.all_runs),
             synthetic=any(arm.model.synthetic for arm in self.case.arms),
         )
+
+
+def _by_arm(case: Case, record: JobRecord, runs: Sequence[ProcessRun]) -> tuple[tuple[ProcessRun, ...], ...]:
+    ended = [run for run in runs if not (record.was_stopped and _was_stopped(run))]
+    return tuple(tuple(run for run in ended if run.step.arm == arm) for arm in _arm_indices(case, record))
 
 
 def _was_stopped(run: ProcessRun) -> bool:

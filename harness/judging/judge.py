@@ -16,6 +16,7 @@ from harness.domain.case import (
     OutputCheck,
     PitfallCheck,
 )
+from harness.domain.failure import FailureKind
 from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Pitfall, Status, Throughput
@@ -104,7 +105,7 @@ def _floor(evidence: Evidence, check: FloorCheck) -> Verdict:
         in_ms=evidence.in_ms,
         ceiling_tps=evidence.policy.ceiling_tps,
     )
-    if not all(output.finite for run in evidence.runs[0] for output in run.outputs):
+    if not all(output.finite for run in evidence.output_runs[0] for output in run.outputs):
         return evidence.verdict(Status.NOT_JUDGED, "not_judged: the outputs hold NaN or inf", slug="E-wrong-output")
     arms = _arms(arm_speed(evidence.case.arms[0].label, found.medians, in_ms=evidence.in_ms))
     figures = [estimate_text(found.speed) if found.speed else speeds_text(arms), found.why]
@@ -277,7 +278,7 @@ def _attribution_status(found: Attribution, expect: Expectation) -> Status:
 def _wrong_output(evidence: Evidence) -> Verdict | None:
     """Equivalence comes before throughput: the speed of wrong output is not judged."""
     profile = evidence.record.job.outputs
-    if profile is None:
+    if profile is None or _gives_none(evidence):
         return None
     found = _compare_outputs(evidence, profile)
     speed_counts = found.equivalence.speed_may_be_judged if found.equivalence else found.status is not Status.ERROR
@@ -288,6 +289,12 @@ def _wrong_output(evidence: Evidence) -> Verdict | None:
     return evidence.verdict(
         Status.NOT_JUDGED, reason, equivalence=found.equivalence, slug="E-wrong-output", detail=found.detail
     )
+
+
+def _gives_none(evidence: Evidence) -> bool:
+    """Whether a build has no program that gives outputs: its speed is judged, and the case of outputs says why not."""
+    failures = (run.failure for runs in evidence.output_runs for run in runs if run.step.apart)
+    return any(failure is not None and failure.kind is FailureKind.UNSUPPORTED for failure in failures)
 
 
 def _outputs(evidence: Evidence) -> Verdict:
@@ -307,7 +314,7 @@ _WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
 
 def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdict:
     """Compare each other arm with the first, process with process in order; the worst counts."""
-    baseline, *others = ([run.outputs for run in runs if run.step.outputs] for runs in evidence.runs)
+    baseline, *others = ([run.outputs for run in runs] for runs in evidence.output_runs)
     limits = output_limits_of(evidence.case.arms[0].model)
     found = []
     for arm, candidate in enumerate(others, start=1):

@@ -63,6 +63,7 @@ def is_decided(job: Job, runs: Sequence[ProcessRun], workload: str, policy: Poli
         workload: The workload's name.
         policy: How strictly is judged.
     """
+    runs = [run for run in runs if not run.step.apart]
     if len(job.arms) > _ONE and not _has_single_arms(job) and any(run.failure for run in runs):
         return True
     voided = voided_blocks(runs)
