@@ -1,4 +1,8 @@
-"""Which build is the baseline of which branch, with history: the old one stays at hand."""
+"""Which build is the baseline of which branch, with history: the old one stays at hand.
+
+A baseline is what its name meant when it was set: the catalogue's entry is kept with it, and digests of its files. What
+the name means later changes nothing, and files that changed are refused.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,10 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-from harness.builds.catalogue import catalogued
+from harness.builds.catalogue import CatalogueEntry, catalogued
+from harness.builds.contents import changed_since, contents_of
+from harness.builds.entry import BuildEntry
+from harness.builds.fetching import keep
 from harness.builds.state_file import StateFile, config_folder
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
@@ -23,7 +30,9 @@ class Change(BaseModel):
     """One change of a baseline.
 
     Attributes:
-        build: Its name in the catalogue.
+        build: Its name in the catalogue when it was set.
+        entry: What that name meant then.
+        contents: What its files on this machine were then, as of `contents_of`.
         when: When it became the baseline.
         who: The user.
         why: What they said.
@@ -33,6 +42,8 @@ class Change(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     build: str
+    entry: CatalogueEntry
+    contents: dict[str, str] = {}
     when: AwareDatetime
     who: str
     why: str = ""
@@ -82,19 +93,28 @@ def set_baseline(branch: str, build: str, why: str = "") -> Change:
         why: What to remember about it.
 
     Raises:
-        BadInput: ``E-unknown-build``, ``E-bad-name``, ``E-no-change`` where it is the baseline already.
+        BadInput: ``E-unknown-build``, ``E-bad-name``, ``E-no-change`` where it is the baseline already;
+            ``E-baseline-recipe`` where the name is that of a recipe, which comes to another build as its source moves.
         Infrastructure: ``E-baselines-busy``; faults of the disk.
     """
-    catalogued(build)
-    change = Change(build=build, when=datetime.now(UTC), who=_user(), why=why)
+    entry = catalogued(build)
+    if entry.build.recipe:
+        message = f"'{build}' is a recipe: it comes to another build whenever its source moves"
+        hint = f"moe-harness builds make {entry.build.recipe} --name NAME, and make that the baseline"
+        raise BadInput("E-baseline-recipe", message, hint=hint)
+    contents = contents_of(entry.build)
+    change = Change(build=build, entry=entry, contents=contents, when=datetime.now(UTC), who=_user(), why=why)
 
     def with_change(known: BaselinesFile) -> BaselinesFile:
         earlier = known.branches.get(branch, ())
-        if earlier and earlier[-1].build == build:
+        if earlier and (earlier[-1].entry.build, earlier[-1].contents) == (entry.build, contents):
             raise BadInput("E-no-change", f"'{build}' is the baseline of {branch} already")
         return _with(known, branch, (*earlier, change))
 
     baselines_file().change(with_change)
+    for variant in entry.build.variants:
+        if variant.sha256:
+            keep(variant.variant)
     return change
 
 
@@ -116,31 +136,64 @@ def roll_back(branch: str, why: str = "") -> Change:
         changes = known.branches[branch]
         standing = _standing(changes)
         if len(standing) == 1:
-            message = f"'{standing[-1]}' is the oldest baseline of {branch} that was not taken back"
+            message = f"'{standing[-1].build}' is the oldest baseline of {branch} that was not taken back"
             raise BadInput("E-no-earlier-baseline", message, hint=f"moe-harness baseline set {branch} BUILD")
-        change = Change(build=standing[-2], when=datetime.now(UTC), who=_user(), why=why, rollback=True)
+        now = {"when": datetime.now(UTC), "who": _user(), "why": why, "rollback": True}
+        change = standing[-2].model_copy(update=now)
         return _with(known, branch, (*changes, change))
 
     return baselines_file().change(with_change).branches[branch][-1]
 
 
-def build_of_word(word: str) -> str:
-    """The catalogue's name of a build: ``@main`` is the baseline of the branch main, other words are names.
+def entry_of_word(word: str) -> tuple[str, CatalogueEntry]:
+    """The name and entry of a build: ``@main`` is the baseline of the branch main, other words are catalogue names.
 
     Raises:
-        BadInput: ``E-no-baseline``.
+        BadInput: ``E-no-baseline``, ``E-unknown-build``; ``E-baseline-changed`` where a baseline's files on this
+            machine are not what they were when it was set.
     """
-    return history(word.removeprefix(SIGN))[-1].build if word.startswith(SIGN) else word
+    if not word.startswith(SIGN):
+        return word, catalogued(word)
+    branch = word.removeprefix(SIGN)
+    change = history(branch)[-1]
+    changed = changed_since(change.contents, change.entry.build)
+    if changed:
+        message = f"the baseline '{change.build}' of {branch} is not what was set: {', '.join(changed)} changed since"
+        hint = f"put the old files back, or take what is there now: moe-harness baseline set {branch} {change.build}"
+        raise BadInput("E-baseline-changed", message, hint=hint, where=word)
+    return change.build, change.entry
 
 
-def _standing(changes: tuple[Change, ...]) -> list[str]:
+def drift(change: Change) -> str:
+    """Why the name of a baseline does not mean that baseline now, in words; empty where it does."""
+    if changed_since(change.contents, change.entry.build):
+        return "its files changed since"
+    try:
+        now = catalogued(change.build).build
+    except BadInput:
+        return f"the catalogue has no '{change.build}' any more"
+    return "" if now == change.entry.build else f"'{change.build}' is another build now"
+
+
+def keeping(name: str, build: BuildEntry) -> tuple[str, ...]:
+    """Branches whose baseline had this name when it was set, and is another build than that name means from now on.
+
+    Args:
+        name: The name in the catalogue.
+        build: What it means from now on.
+    """
+    last = {branch: changes[-1] for branch, changes in baselines().items()}
+    return tuple(branch for branch, change in last.items() if change.build == name and change.entry.build != build)
+
+
+def _standing(changes: tuple[Change, ...]) -> list[Change]:
     """The baselines that were not taken back: each rollback takes the last one away."""
-    standing: list[str] = []
+    standing: list[Change] = []
     for change in changes:
         if change.rollback:
             del standing[max(1, len(standing) - 1) :]
         else:
-            standing.append(change.build)
+            standing.append(change)
     return standing
 
 

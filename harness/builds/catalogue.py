@@ -75,16 +75,47 @@ def add_build(name: str, build: BuildEntry, told: Mapping[str, str], *, replace:
         BadInput: ``E-bad-name``; ``E-duplicate-name`` where the name is taken; ``E-catalogue-unreadable``.
         Infrastructure: ``E-catalogue-busy``; faults of the disk.
     """
-    if not re.fullmatch(_NAME, name) or len(name) > _MAX_NAME:
-        message = f"'{name}' can't be a build's name"
-        raise BadInput("E-bad-name", message, hint="letters and digits, with single '.', '_' or '-' between them")
+    require_name(name)
     entry = CatalogueEntry(build=build, added=datetime.now(UTC), told=dict(told))
 
     def with_entry(known: CatalogueFile) -> CatalogueFile:
         if name in known.builds and not replace and known.builds[name].build != build:
-            message = f"the catalogue has another build '{name}'"
-            raise BadInput("E-duplicate-name", message, hint="choose another name, or say --replace")
+            raise _taken(name, known.builds[name])
         return known.model_copy(update={"builds": {**known.builds, name: entry}})
 
     catalogue_file().change(with_entry)
     return entry
+
+
+def require_name(name: str) -> None:
+    """Refuse what can't be a build's name.
+
+    Raises:
+        BadInput: ``E-bad-name``.
+    """
+    if not re.fullmatch(_NAME, name) or len(name) > _MAX_NAME:
+        message = f"'{name}' can't be a build's name"
+        raise BadInput("E-bad-name", message, hint="letters and digits, with single '.', '_' or '-' between them")
+
+
+def require_free(name: str, path: str) -> None:
+    """Refuse a name that means another build already, before work is done for it.
+
+    Args:
+        name: The name.
+        path: Where the build will lie.
+
+    Raises:
+        BadInput: ``E-duplicate-name`` with what it means; ``E-catalogue-unreadable``.
+    """
+    known = catalogue_file().read().builds.get(name)
+    if known is not None and known.build.path != path:
+        raise _taken(name, known)
+
+
+def _taken(name: str, known: CatalogueEntry) -> BadInput:
+    commit = known.told.get("commit", "")
+    facts = [str(known.build.fork or ""), f"commit {commit}" if commit else "", f"added {known.added:%Y-%m-%d %H:%M}"]
+    message = f"the catalogue has another build '{name}' ({', '.join(filter(None, facts))})"
+    hint = "choose another name, or say --replace to take its place; `moe-harness builds list` has all names"
+    return BadInput("E-duplicate-name", message, hint=hint)

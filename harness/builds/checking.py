@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.builds.cmake_cache import same_value
+from harness.builds.provenance import commit_differs
 from harness.builds.recognising import Recognised
 from harness.domain.build import Build, BuildSource
 from harness.domain.errors import BadInput
@@ -30,12 +31,6 @@ def require_as_said(build: Build, found: Recognised) -> None:
             hint="give the build that was meant, or correct [builds.X.source]; `moe-harness builds show` tells more",
             where=f"builds.{build.name}.source",
         )
-
-
-def commit_differs(said: str, found: str) -> bool:
-    """Whether two commits, each perhaps only its beginning, can't be the same one."""
-    length = min(len(said), len(found))
-    return length > 0 and said[:length] != found[:length]
 
 
 def _differences(said: BuildSource, found: Recognised) -> Iterator[str]:
@@ -64,6 +59,8 @@ def _compilation(said: BuildSource, found: Recognised) -> Iterator[str]:
 def _revision(said: BuildSource, found: Recognised) -> Iterator[str]:
     if commit_differs(said.commit, found.commit):
         yield f"commit {said.commit} was said, it is of {found.commit}"
+    elif commit_differs(said.commit, found.reported):
+        yield f"commit {said.commit} was said, its programs report {found.reported}"
     if said.number is not None and found.number and str(said.number) != found.number:
         yield f"build number {said.number} was said, it has {found.number}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.builds.checking import commit_differs
+from harness.builds.provenance import commit_differs
 from harness.domain.failure import Failure, FailureKind
 from harness.engines.engine import Command, Engine, Exit, Order, Report
 

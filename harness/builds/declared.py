@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from harness.builds.baselines import build_of_word
-from harness.builds.catalogue import catalogued
+from harness.builds.baselines import entry_of_word
 from harness.builds.entry import BuildEntry
 from harness.builds.recipe_file import read_recipe
 from harness.domain.build import Build
@@ -43,7 +42,7 @@ def catalogued_build(word: str, name: str = "") -> Build:
         name: What it is called from now on; without it, its name in the catalogue.
 
     Raises:
-        BadInput: ``E-unknown-build``, ``E-no-baseline``, faults of a recipe or of the catalogue.
+        BadInput: As `entry_of_word`; faults of a recipe or of the catalogue.
     """
-    found = build_of_word(word)
-    return declared_build(name or found, catalogued(found).build)
+    found, entry = entry_of_word(word)
+    return declared_build(name or found, entry.build)

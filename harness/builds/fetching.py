@@ -15,7 +15,7 @@ from harness.builds.unpacking import single_folder, unpack
 from harness.domain.build import Variant
 from harness.domain.halting import ShouldStop, go_on, never
 from harness.models.download import Download, download
-from harness.models.shelf import builds_folder, make_room, unfinished_build
+from harness.models.shelf import builds_folder, kept_mark, make_room, unfinished_build
 from harness.models.storage import cache_root, disk_errors, make_folder, require_space, write_json
 from harness.models.turns import turn
 from harness.models.usage import obtain, want
@@ -72,6 +72,18 @@ def in_cache(variant: Variant) -> Path | None:
     """As `fetched`, but nothing is fetched: ``None`` where that would be needed."""
     place = _place(variant, cache_root())
     return single_folder(place) if _present(place) else None
+
+
+def keep(variant: Variant) -> None:
+    """Let nothing remove a variant's archive from this node's cache to make room, now or once it is fetched.
+
+    Raises:
+        Infrastructure: Faults of the disk.
+    """
+    record = _record(_place(variant, cache_root()))
+    make_folder(record.parent)
+    with disk_errors(record):
+        kept_mark(record).touch()
 
 
 def note_use(path: str) -> None:

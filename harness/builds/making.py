@@ -76,13 +76,16 @@ class Bench:
         return "+".join(filter(None, [node.os, node.machine, libc, f"isa-{isa[:8]}", *gpus])).replace(" ", "-")
 
 
-def made_build(build: Build, bench: Bench, *, again: bool = False) -> Path:
+def made_build(
+    build: Build, bench: Bench, *, again: bool = False, accept: Callable[[Path], None] = lambda _: None
+) -> Path:
     """The build folder of a recipe, made first where the cache has none.
 
     Args:
         build: A build with a recipe.
         bench: What it is made with.
         again: Look for newer commits, and try what failed a short while ago.
+        accept: Told where the build will lie once its source is known, before it is compiled; may refuse by an error.
 
     Raises:
         BadInput: ``E-build-failed`` with the end of the log and its place; what `source_tree` raises.
@@ -94,7 +97,7 @@ def made_build(build: Build, bench: Bench, *, again: bool = False) -> Path:
         if provenance_of(known) is not None:
             return known / "build"
         _raise_recent_failure(known)
-    return _made(recipe, build.fork, bench)
+    return _made(recipe, build.fork, bench, accept)
 
 
 def known_place(recipe: Recipe, bench: Bench) -> Path | None:
@@ -114,7 +117,7 @@ def known_place(recipe: Recipe, bench: Bench) -> Path | None:
     return bench.root / "made" / str(memory.get("place", ""))
 
 
-def _made(recipe: Recipe, fork: Fork, bench: Bench) -> Path:
+def _made(recipe: Recipe, fork: Fork, bench: Bench, accept: Callable[[Path], None]) -> Path:
     """Check the source out, and compile it where nobody has compiled the same."""
     checkout = make_folder(bench.root / "work") / f"{recipe.name}-{secrets.token_hex(6)}"
     try:
@@ -122,6 +125,7 @@ def _made(recipe: Recipe, fork: Fork, bench: Bench) -> Path:
             source = source_tree(recipe, checkout, bench.root / "repositories", bench.run, bench.report)
         key = digest([source.tree, source.commit, recipe.identity, bench.platform])
         place = bench.root / "made" / f"{recipe.name}-{key}"
+        accept(place / "build")
         with disk_errors(place):
             write_json(_with_folder(_memory(recipe, bench)), {"place": place.name, "when": time.time()})
         waiting = f"waiting for another process that makes {place.name}"
@@ -243,6 +247,7 @@ class _Making:
             offsets=source.offsets,
             commands=(*recipe.configure, *recipe.build),
             platform=self._bench.platform,
+            reported=told.get("commit", ""),
             number=told.get("number", ""),
             compiler=told.get("compiler", ""),
             made=datetime.now(UTC),

@@ -36,6 +36,7 @@ class Provenance(BaseModel):
         offsets: What git said of patches whose lines had moved.
         commands: What was run.
         platform: What it was made on.
+        reported: Commit that was compiled in, or its beginning; empty where none was found.
         number: Build number that was compiled in; empty where none was found.
         compiler: Compiler that was compiled in; likewise.
         made: When.
@@ -55,10 +56,17 @@ class Provenance(BaseModel):
     offsets: tuple[str, ...]
     commands: tuple[tuple[str, ...], ...]
     platform: str
+    reported: str = ""
     number: str
     compiler: str
     made: AwareDatetime
     seconds: float
+
+
+def commit_differs(said: str, found: str) -> bool:
+    """Whether two commits, each perhaps only its beginning, can't be the same one."""
+    length = min(len(said), len(found))
+    return length > 0 and said[:length] != found[:length]
 
 
 def provenance_of(path: Path) -> Provenance | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.builds.calls import Call, Run
 from harness.builds.cmake_cache import Compilation, compilation_of, same_value
 from harness.builds.linked import Linked, linked_libraries
-from harness.builds.provenance import Provenance, provenance_of
+from harness.builds.provenance import Provenance, commit_differs, provenance_of
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
@@ -19,7 +19,8 @@ from harness.engines.programs import with_libraries
 
 PROGRAMS = ("llama-bench", "llama-server", "llama-cli", "llama-quantize", "llama-perplexity")
 _TELLS_ITS_VERSION = ("llama-server", "llama-cli", "llama-bench")
-_VERSION = re.compile(r"version: (\d+) \((\w+)\)")
+_VERSION = re.compile(r"version: (?:(\d+) \((\w+)\)|\S+ \(build (\d+), commit (\w+)\))")
+"""``version: 9001 (abc1234)``; mainline with releases: ``version: 0.5.0-dev (build 9001, commit abc1234)``."""
 _BUILT_WITH = re.compile(r"built with (.+) for (\S+)")
 _LOADED_BACKEND = re.compile(r"load_backend: loaded (\w+) backend from (\S+)")
 _TIMEOUT_S = 60.0
@@ -58,7 +59,8 @@ class Recognised:
         program: Its ``llama-bench``.
         programs: Its programs by name.
         fork: The fork that its ``--help`` tells.
-        commit: Its commit, as compiled in.
+        commit: Its commit: that of the recipe that made it, or as compiled in.
+        reported: The commit that its programs tell, or its beginning.
         number: Its build number.
         compiler: The compiler, as compiled in.
         backends: ggml's backends that are compiled in.
@@ -75,6 +77,7 @@ class Recognised:
     programs: Mapping[str, Path]
     fork: Fork | None = None
     commit: str = ""
+    reported: str = ""
     number: str = ""
     compiler: str = ""
     backends: tuple[str, ...] | None = None
@@ -94,6 +97,7 @@ class Recognised:
             "programs": ", ".join(self.programs),
             "fork": str(self.fork or ""),
             "commit": self.commit + (" with changes" if self.commit and made and made.changed else ""),
+            "reports": f"commit {self.reported}, not its own" if commit_differs(self.commit, self.reported) else "",
             "build number": self.number,
             "compiler": self.compiler,
             "backends": ", ".join(self.backends or ()),
@@ -131,11 +135,13 @@ def recognise(build: Build, run: Run, environment: Mapping[str, str] | None = No
     compiled = compilation_of(program)
     made = provenance_of(program.parent)
     version = _Version.asked(programs, variables, run)
+    reported = _first(version.commit, made.reported if made else "", compiled.told.get("commit", ""))
     return Recognised(
         program=program,
         programs={"llama-bench": program, **programs},
         fork=identify_fork(text),
-        commit=_first(made.commit if made else "", version.commit, compiled.told.get("commit", "")),
+        commit=_first(made.commit if made else "", reported),
+        reported=reported,
         number=_first(version.number, made.number if made else "", compiled.told.get("number", "")),
         compiler=_first(version.compiler, made.compiler if made else "", compiled.told.get("compiler", "")),
         backends=_backends(compiled, libraries, linked),
@@ -173,7 +179,7 @@ class _Version:
                 text = told.stdout + told.stderr
                 if match := _VERSION.search(text):
                     built = _BUILT_WITH.search(text)
-                    number, commit = match.groups()
+                    number, commit = filter(None, match.groups())
                     return cls(
                         "" if number == "0" else number,
                         "" if commit == "unknown" else commit,

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.builds.baselines import SIGN, Change, baselines, baselines_file, history, roll_back, set_baseline
+from harness.builds.baselines import SIGN, Change, baselines, baselines_file, drift, history, roll_back, set_baseline
 from harness.reporting.clean import one_line
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+_SHOWN_DIGITS = 12
 _WHY = click.option("--why", default="", help="What to remember about it.")
 
 
@@ -60,7 +61,9 @@ def _tell(branch: str, changes: Sequence[Change], form: str) -> None:
 
 
 def _row(branch: str, change: Change) -> dict[str, Any]:
-    return {"branch": branch, **change.model_dump(mode="json")}
+    told = change.model_dump(mode="json", exclude={"entry"})
+    entry = change.entry.model_dump(mode="json", exclude_defaults=True)
+    return {"branch": branch, **told, "entry": entry, "drift": drift(change)}
 
 
 def _print(rows: Sequence[dict[str, Any]], form: str) -> None:
@@ -71,10 +74,16 @@ def _print(rows: Sequence[dict[str, Any]], form: str) -> None:
         click.echo(f"no baselines in {baselines_file().path}: moe-harness baseline set BRANCH BUILD")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("branch", "build", "since", "by", "why"):
+    for heading in ("branch", "build", "commit", "since", "by", "why"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         why = " ".join(filter(None, ["rolled back." if row["rollback"] else "", row["why"]]))
-        cells = [row["branch"], row["build"], row["when"][:16].replace("T", " "), row["who"], why]
+        commit = row["entry"].get("told", {}).get("commit", "")[:_SHOWN_DIGITS]
+        cells = [row["branch"], row["build"], commit, row["when"][:16].replace("T", " "), row["who"], why]
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     Console().print(table)
+    for row in {row["branch"]: row for row in reversed(rows)}.values():  # the newest of each branch
+        if row["drift"]:
+            branch, build = row["branch"], row["build"]
+            remedy = f"moe-harness baseline set {branch} {build}"
+            click.echo(one_line(f"{SIGN}{branch} is what was set, but {row['drift']}; what is there now: {remedy}"))

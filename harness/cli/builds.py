@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.builds.baselines import SIGN, baselines, build_of_word
+from harness.builds.baselines import SIGN, baselines, entry_of_word, keeping
 from harness.builds.build_file import read_build_file
-from harness.builds.catalogue import CatalogueEntry, add_build, catalogue_file, catalogued
+from harness.builds.catalogue import CatalogueEntry, add_build, catalogue_file, require_free, require_name
 from harness.builds.declared import declared_build
 from harness.builds.entry import BuildEntry
 from harness.builds.making import Bench, log_of, made_build
-from harness.builds.provenance import provenance_of
+from harness.builds.provenance import Provenance, commit_differs, provenance_of
 from harness.builds.recipe_file import read_recipe
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
@@ -61,9 +61,10 @@ def add(name: str, replace: bool, form: str, **said: Any) -> None:
     """Put a build into the catalogue as NAME, for matrices (catalogue = "NAME"), ab and baselines."""
     entry = _entry(name, **said)
     build = declared_build(name, entry)
+    require_name(name)
     told = _told(_checked_here(build))
     kept = add_build(name, entry, told, replace=replace)
-    _show({"name": name, **_row(kept)}, form)
+    _show({"name": name, **_row(kept), "kept_by": _kept_by(name, entry)}, form)
 
 
 @builds.command()
@@ -74,6 +75,8 @@ def add(name: str, replace: bool, form: str, **said: Any) -> None:
 @_FORMAT
 def make(recipe: Path, name: str | None, replace: bool, jobs: int | None, form: str) -> None:
     """Make the build of RECIPE on this machine, once per source, recipe and platform, and print where it lies."""
+    if name:
+        require_name(name)
     fork, read = read_recipe(recipe)
     progress = Console(stderr=True)
 
@@ -81,13 +84,27 @@ def make(recipe: Path, name: str | None, replace: bool, jobs: int | None, form: 
         progress.print(doing, style="dim", highlight=False, markup=False, soft_wrap=True)
 
     bench = Bench(run_call, probe_node(), jobs or 0, report)
-    path = made_build(Build(read.name, fork, recipe=read), bench, again=True)
-    made = provenance_of(path)
-    facts = {"path": str(path), "log": str(log_of(path.parent)), **(made.model_dump(mode="json") if made else {})}
+
+    def accept(folder: Path) -> None:
+        if name and not replace:
+            require_free(name, str(folder))
+
+    path = made_build(Build(read.name, fork, recipe=read), bench, again=True, accept=accept)
+    made = _made_by_recipe(path)
+    facts = {"path": str(path), "log": str(log_of(path.parent)), **made.model_dump(mode="json")}
+    if commit_differs(made.commit, made.reported):
+        report(
+            f"its programs report commit {made.reported}, the recipe's is {made.commit}: measurements will tell"
+            " the former; see what the build folder or an option puts in its place"
+        )
     if name:
-        entry = BuildEntry.model_validate({"fork": str(fork), "path": str(path), "source": _source_of(facts)})
-        add_build(name, entry, _told(declared_build(name, entry)), replace=replace)
-        facts["name"] = name
+        entry = BuildEntry.model_validate({"fork": str(fork), "path": str(path), "source": _source_of(made)})
+        try:
+            add_build(name, entry, _told(declared_build(name, entry)), replace=replace)
+        except BadInput as taken:  # meanwhile, by somebody else
+            hint = f"it is made and lies in {path}: moe-harness builds add NAME --path {path}"
+            raise BadInput(taken.slug, taken.message, hint=hint, where=taken.where) from taken
+        facts |= {"name": name, "kept_by": _kept_by(name, entry)}
     if form == "json":
         click.echo(json.dumps(facts, indent=2))
     else:
@@ -103,7 +120,11 @@ def list_(form: str) -> None:
         {
             "name": name,
             **_row(entry),
-            "baseline_of": [branch for branch, changes in branches.items() if changes[-1].build == name],
+            "baseline_of": [
+                branch
+                for branch, changes in branches.items()
+                if (changes[-1].build, changes[-1].entry.build) == (name, entry.build)
+            ],
         }
         for name, entry in catalogue_file().read().builds.items()
     ]
@@ -138,8 +159,8 @@ def show(build: str, fork: str | None, form: str) -> None:
         found = Build(build, Fork(fork) if fork else _fork_of(build, build), path=str(Path(build).absolute()))
         facts: dict[str, Any] = {"name": build}
     else:
-        entry = catalogued(build_of_word(build))
-        found = declared_build(build_of_word(build), entry.build)
+        name, entry = entry_of_word(build)
+        found = declared_build(name, entry.build)
         facts = {"name": found.name, **_row(entry)}
         facts["build"] = entry.build.model_dump(mode="json", exclude_defaults=True)
     here = present_build(found)
@@ -175,6 +196,9 @@ def _entry(name: str, **said: Any) -> BuildEntry:
     else:
         path = str(Path(said["path"]).expanduser().absolute())
         table = {"fork": said["fork"] or str(_fork_of(name, path)), "path": path}
+    if "catalogue" in table:
+        message = "a build of the catalogue can't be another one's name"
+        raise BadInput("E-build-invalid", message, hint="say what that one is", where=f"{name}: {said['file']}")
     if said["commit"]:
         table["source"] = {**table.get("source", {}), "commit": said["commit"]}
     try:
@@ -223,12 +247,34 @@ def _checked_here(build: Build) -> Build:
     return here
 
 
-def _source_of(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a made build is said to be from now on, so that it is refused once it is something else."""
-    if not facts.get("commit"):
+def _made_by_recipe(path: Path) -> Provenance:
+    made = provenance_of(path)
+    assert made is not None  # noqa: S101 - what is made has it, or it would not count as made
+    return made
+
+
+def _source_of(made: Provenance) -> dict[str, Any] | None:
+    """What a made build is said to be from now on, so that it is refused once it is something else.
+
+    Of one whose programs report another commit none is said: every measurement of it would be refused.
+    """
+    if not made.commit:
         return None
-    patches = [{"file": patch["name"], "sha256": patch["sha256"]} for patch in facts["patches"]]
-    return {"repository": facts["repository"], "commit": facts["commit"], "patches": patches}
+    patches = [{"file": patch.name, "sha256": patch.sha256} for patch in made.patches]
+    commit = {} if commit_differs(made.commit, made.reported) else {"commit": made.commit}
+    return {"repository": made.repository, **commit, "patches": patches}
+
+
+def _kept_by(name: str, entry: BuildEntry) -> list[str]:
+    """Branches that keep the build which had the name, told to who gave it to another one."""
+    branches = list(keeping(name, entry))
+    for branch in branches:
+        click.echo(
+            f"moe-harness: {SIGN}{branch} stays the build that was called {name} when it was set, until:"
+            f" moe-harness baseline set {branch} {name}",
+            err=True,
+        )
+    return branches
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------

@@ -74,7 +74,8 @@ def remove_command(names: tuple[str, ...]) -> None:
             what = "is still being fetched or made" if model.kind == "unfinished" else "is used by a job"
             hint = "let that end; see 'moe-harness models list'"
             raise BadInput("E-in-use", f"it {what}, so it is not removed", hint=hint, where=model.name)
-        click.echo(f"removed {model.name}, {model.size / _GIB:.1f} GiB")
+        again = "; the baseline that it is fetches it again" if model.kept else ""
+        click.echo(f"removed {model.name}, {model.size / _GIB:.1f} GiB{again}")
 
 
 def _bar(stack: ExitStack) -> ReportFetch:
@@ -97,6 +98,7 @@ def _row(model: Held) -> dict[str, Any]:
         "bytes": model.size,
         "wanted": datetime.fromtimestamp(model.wanted, UTC).isoformat(timespec="seconds"),
         "in_use": model.in_use,
+        "kept": model.kept,
         "sha256": list(model.sha256),
         "files": [str(file) for file in model.files],
     }
@@ -114,6 +116,6 @@ def _table(found: tuple[Held, ...]) -> Table:
             model.kind,
             f"{model.size / _GIB:.2f}",
             days,
-            "in use" if model.in_use else "",
+            "in use" if model.in_use else "a baseline" if model.kept else "",
         )
     return table

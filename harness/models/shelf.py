@@ -41,6 +41,7 @@ class Held:
         wanted: When it was last wanted, seconds since 1970.
         sha256: Digests of its files or of its archive; empty for unfinished ones.
         in_use: A job holds it.
+        kept: A baseline is it, or was: it is not removed to make room.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Held:
     wanted: float
     sha256: tuple[str, ...]
     in_use: bool
+    kept: bool = False
 
 
 def quota_bytes() -> int | None:
@@ -82,6 +84,11 @@ def unfinished_build(place: Path) -> Path:
     return place.with_name(f".{place.name}{_UNFINISHED}")
 
 
+def kept_mark(record: Path) -> Path:
+    """The file that keeps what a record is of from being removed to make room."""
+    return record.with_suffix(".keep")
+
+
 def held_models(root: Path) -> tuple[Held, ...]:
     """All models of a cache, the one that was wanted longest ago first."""
     return _by_age([*_made(made_folder(root)), *_fetched(fetched_folder(root))])
@@ -108,7 +115,7 @@ def make_room(root: Path, needed: int) -> None:
         return
     models = held(root)
     excess = sum(model.size for model in models) + needed - quota
-    free = [model for model in models if not model.in_use]
+    free = [model for model in models if not model.in_use and not model.kept]
     if excess > sum(model.size for model in free):
         raise _full(models, needed, quota, root)
     for model in free:
@@ -203,8 +210,8 @@ def _builds(folder: Path) -> Iterator[Held]:
 def _held(kind: str, files: tuple[Path, ...], record: Path, sha256: tuple[str, ...], name: str = "") -> Held:
     with alone_with(record) as alone:
         in_use = not alone
-    size = sum(map(_size, files))
-    return Held(name or files[0].name, kind, files, record, size, _changed(record), sha256, in_use)
+    size, kept = sum(map(_size, files)), kept_mark(record).exists()
+    return Held(name or files[0].name, kind, files, record, size, _changed(record), sha256, in_use, kept)
 
 
 def _unfinished(name: str, files: tuple[Path, ...], lock: Path) -> Held:
@@ -246,7 +253,7 @@ def _changed(path: Path) -> float:
 
 def _full(models: tuple[Held, ...], needed: int, quota: int, root: Path) -> Infrastructure:
     listed = [
-        f"{model.name} ({_in_words(model.size)}{', in use' if model.in_use else ''})"
+        f"{model.name} ({_in_words(model.size)}{', in use' if model.in_use else ', a baseline' if model.kept else ''})"
         for model in sorted(models, key=lambda model: -model.size)[:_MOST_LISTED]
     ]
     more = f" and {len(models) - _MOST_LISTED} more" if len(models) > _MOST_LISTED else ""

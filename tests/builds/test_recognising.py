@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.builds.calls import Call, Ended
-from harness.builds.checking import commit_differs, require_as_said
+from harness.builds.checking import require_as_said
+from harness.builds.provenance import commit_differs
 from harness.builds.recognising import Recognised, recognise
 from harness.domain.build import Build, BuildSource, Fork, Patch
 from harness.domain.errors import BadInput

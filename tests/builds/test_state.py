@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.builds.baselines import baselines, build_of_word, history, roll_back, set_baseline
+from harness.builds.baselines import baselines, drift, entry_of_word, history, keeping, roll_back, set_baseline
 from harness.builds.catalogue import add_build, catalogue_file, catalogued
 from harness.builds.declared import catalogued_build
 from harness.builds.entry import BuildEntry
@@ -123,8 +123,8 @@ def test_the_last_one_that_was_set_holds() -> None:
     assert [(change.build, change.why) for change in history("main")] == [("b1", "release"), ("b2", "faster")]
     assert all(change.who and change.when.tzinfo for change in history("main"))
     assert {branch: changes[-1].build for branch, changes in baselines().items()} == {"main": "b2", "release/2.0": "b1"}
-    assert build_of_word("@main") == "b2"
-    assert build_of_word("b3") == "b3"
+    assert entry_of_word("@main")[0] == "b2"
+    assert entry_of_word("b3")[0] == "b3"
     assert catalogued_build("@release/2.0").path == "/builds/b1"
 
 
@@ -155,9 +155,54 @@ def test_faults_of_baselines_are_told() -> None:
     with pytest.raises(BadInput, match="E-no-change"):
         set_baseline("main", "b1")
     with pytest.raises(BadInput) as refused:
-        build_of_word("@mian")
+        entry_of_word("@mian")
     assert (refused.value.slug, refused.value.hint) == ("E-no-baseline", "did you mean 'main'?")
     with pytest.raises(BadInput, match="E-no-baseline"):
         roll_back("other")
     with pytest.raises(BadInput, match="E-bad-name"):
         set_baseline("-x", "b1")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_baseline_stays_what_its_name_meant_when_it_was_set() -> None:
+    """Whatever the name means later, here or after a rollback; and it can be set again to what the name means now."""
+    set_baseline("main", "b1")
+    replaced = BuildEntry.model_validate({"fork": "llama.cpp", "path": "/builds/other"})
+    assert keeping("b1", replaced) == ("main",)
+    add_build("b1", replaced, {}, replace=True)
+    assert catalogued_build("@main").path == "/builds/b1"
+    assert catalogued_build("b1").path == "/builds/other"
+    assert drift(history("main")[-1]) == "'b1' is another build now"
+    set_baseline("main", "b2")
+    assert roll_back("main").entry.build.path == "/builds/b1"
+    assert catalogued_build("@main").path == "/builds/b1"
+    set_baseline("main", "b1")
+    assert catalogued_build("@main").path == "/builds/other"
+    assert drift(history("main")[-1]) == ""
+    assert keeping("b1", replaced) == ()
+
+
+def test_a_baseline_whose_files_changed_is_refused(tmp_path: Path) -> None:
+    """A build folder of one's own is compiled into again and again; nobody can bring the old files back."""
+    program = tmp_path / "mine" / "llama-bench"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho old\n")
+    program.chmod(0o755)
+    add("mine", path=str(program.parent))
+    set_baseline("main", "mine")
+    assert catalogued_build("@main").path == str(program.parent)
+    program.write_text("#!/bin/sh\necho newer\n")
+    with pytest.raises(BadInput, match="E-baseline-changed: @main: the baseline 'mine' of main is not what") as refused:
+        catalogued_build("@main")
+    assert "moe-harness baseline set main mine" in refused.value.hint
+    assert drift(history("main")[-1]) == "its files changed since"
+    set_baseline("main", "mine")
+    assert catalogued_build("@main").path == str(program.parent)
+
+
+def test_a_recipe_is_no_baseline() -> None:
+    """It would be another build with every commit."""
+    add("r", path=None, fork=None, recipe="/r.toml")
+    with pytest.raises(BadInput, match="E-baseline-recipe") as refused:
+        set_baseline("main", "r")
+    assert "builds make /r.toml --name NAME" in refused.value.hint

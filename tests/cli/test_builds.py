@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "builds"))
+
 import pytest
+from build_support import commit as commit_all
+from build_support import git
 
 from harness.cli.main import entry
 from harness.domain.build import Fork
@@ -192,6 +197,87 @@ def test_a_made_build_is_put_into_the_catalogue(tmp_path: Path, run: Callable[..
     _, shown = run("builds", "show", "made")
     assert shown["build"]["path"] == made["path"]
     assert shown["provenance"]["tree"] == made["tree"]
+
+
+def recipe_of(folder: Path, *extra: str) -> Path:
+    """A recipe that copies the stand-in, in place of compiling."""
+    build_in(folder / "sources")
+    commands = 'build = [["mkdir", "bin"], ["cp", "{source}/llama-bench", "{source}/standin.json", "bin"]]'
+    head = ['name = "r"', 'fork = "ik_llama.cpp"', 'repository = "sources"', *extra]
+    (folder / "r.toml").write_text("\n".join([*head, commands]) + "\n")
+    return folder / "sources" / "llama-bench"
+
+
+def test_a_name_that_is_taken_is_told_before_anything_is_compiled(
+    tmp_path: Path, run: Callable[..., tuple[int, Any]]
+) -> None:
+    """An hour of compiling for a name would be lost; making the same again is fine."""
+    recipe_of(tmp_path)
+    build_in(tmp_path / "other")
+    run("builds", "add", "taken", "--path", "other")
+    for name, slug in (("taken", "E-duplicate-name"), ("@main", "E-bad-name")):
+        code, told = run("builds", "make", "r.toml", "--name", name)
+        assert (code, told["error"]["slug"]) == (2, slug)
+    assert not list((tmp_path / "cache").glob("builds/made/*"))
+    assert "--replace" in run("builds", "make", "r.toml", "--name", "taken")[1]["error"]["hint"]
+    assert [run("builds", "make", "r.toml", "--name", "mine")[0] for _ in range(2)] == [0, 0]
+
+
+def test_who_takes_the_name_of_a_baseline_is_told_that_it_stays(
+    tmp_path: Path, run: Callable[..., tuple[int, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both by making and by adding; the old files stay, and ``@main`` is refused for no other reason."""
+    program = recipe_of(tmp_path)
+    _, old = run("builds", "make", "r.toml", "--name", "b")
+    run("baseline", "set", "main", "b")
+    with program.open("a") as file:
+        file.write("# newer\n")
+    _, new = run("builds", "make", "r.toml", "--name", "b", "--replace")
+    assert (new["kept_by"], new["path"] != old["path"]) == (["main"], True)
+    assert run("builds", "show", "@main")[1]["build"]["path"] == old["path"]
+    assert run("builds", "show", "b")[1]["build"]["path"] == new["path"]
+    assert run("baseline", "show")[1][0]["drift"] == "'b' is another build now"
+    assert run("builds", "list")[1][0]["baseline_of"] == []
+    with pytest.raises(SystemExit):
+        entry(["baseline", "show"])
+    assert "@main is what was set, but 'b' is another build now" in capsys.readouterr().out
+    build_in(tmp_path / "third")
+    with pytest.raises(SystemExit):
+        entry(["builds", "add", "b", "--path", "third", "--replace"])
+    assert "@main stays the build that was called b" in capsys.readouterr().err
+    assert run("baseline", "set", "main", "b")[0] == 0
+    assert run("builds", "show", "@main")[1]["build"]["path"] == str(tmp_path / "third")
+
+
+def test_programs_that_report_another_commit_are_told(
+    tmp_path: Path, run: Callable[..., tuple[int, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recipe's commit is known, so runs go on without holding the programs to it; but nobody shall wonder later."""
+    recipe_of(tmp_path)
+    version = tmp_path / "sources" / "llama-server"
+    version.write_text("#!/bin/sh\necho 'version: 0.5.0-dev (build 7, commit abc1234)'\n")
+    version.chmod(0o755)
+    info = 'char const * LLAMA_COMMIT = "abc1234";'
+    (tmp_path / "sources" / "build-info.cpp").write_text(info)
+    git(tmp_path / "sources", "init", "--quiet", "--initial-branch=main")
+    commit = commit_all(tmp_path / "sources", "begin")
+    text = (
+        (tmp_path / "r.toml")
+        .read_text()
+        .replace('"{source}/standin.json"', '"{source}/standin.json", "{source}/llama-server"')
+    )
+    (tmp_path / "r.toml").write_text(text.replace(', "bin"]]', ', "bin"], ["cp", "{source}/build-info.cpp", "."]]'))
+    with pytest.raises(SystemExit):
+        entry(["builds", "make", "r.toml", "--name", "b"])
+    assert f"report commit abc1234, the recipe's is {commit}" in capsys.readouterr().err
+    _, shown = run("builds", "show", "b")
+    assert (shown["told"]["commit"], shown["told"]["reports"]) == (commit, "commit abc1234, not its own")
+    assert shown["provenance"]["reported"] == "abc1234"
+    assert "commit" not in shown["build"]["source"]
+    (tmp_path / "b.toml").write_text(f'fork = "ik_llama.cpp"\npath = "{shown["build"]["path"]}"\n')
+    code, told = run("builds", "add", "c", "--file", "b.toml", "--commit", commit)
+    assert (code, told["error"]["slug"]) == (2, "E-build-mismatch")
+    assert "its programs report abc1234" in told["error"]["message"]
 
 
 def test_baselines_are_set_shown_and_rolled_back(tmp_path: Path, run: Callable[..., tuple[int, Any]]) -> None:
