@@ -13,7 +13,8 @@ import harness
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.workload import Metric, OutputProfile, PromptProfile, Workload
+from harness.domain.outputs import Output
+from harness.domain.workload import Metric, OutputProfile, Prompt, PromptProfile, Workload
 from harness.engines.bench_argv import threads_of
 from harness.engines.echo import not_echoed
 from harness.engines.embedded.errors import EmbeddedError
@@ -21,6 +22,7 @@ from harness.engines.embedded.layouts import DISTRIBUTIONS, find_layout, install
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report, Row
 from harness.engines.flags import embedded_request_flags
+from harness.engines.output_lines import shape_problem
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows, wants
 from harness.engines.rows import checked_row, workload_of
@@ -100,10 +102,11 @@ class EmbeddedEngine:
         rows.update(answered.rows)
         problems += answered.problems
         kept = tuple(rows[load.name] for load in order.workloads if load.name in rows)
-        problems += _missing(order, events)
+        outputs, misshapen = _sort_outputs(order, events)
+        problems += [*misshapen, *_missing(order, events)]
         return Report(
             rows=kept,
-            outputs=tuple(events.outputs),
+            outputs=outputs,
             load_s=load_seconds(events),
             engine={**_engine(order, events), **answered.prompts},
             failure=first_failure(child_failure(ended, events), problems, order.workloads, kept, ended.stderr),
@@ -152,11 +155,18 @@ def profile_request(order: Order, profile: PromptProfile) -> dict[str, Any]:
     }
 
 
+def _prompt(prompt: Prompt) -> dict[str, Any]:
+    return {"name": prompt.name, "text": prompt.text, "answer": prompt.answer, "tokens": prompt.tokens}
+
+
 def _outputs(profile: OutputProfile) -> dict[str, Any]:
     return {
-        "prompts": [{"name": prompt.name, "text": prompt.text} for prompt in profile.prompts],
+        "prompts": [_prompt(prompt) for prompt in profile.prompts],
         "n_predict": profile.n_predict,
         "positions": profile.positions,
+        "forced": profile.forced,
+        "top": profile.top,
+        "variations": [str(variation) for variation in profile.variations],
     }
 
 
@@ -176,6 +186,21 @@ def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failu
         else:
             problems.append(outcome)
     return rows, problems
+
+
+def _sort_outputs(order: Order, events: Events) -> tuple[tuple[Output, ...], list[Failure]]:
+    """Outputs that are what was asked for, each prompt once, and what is wrong with the others."""
+    right: dict[str, Output] = {}
+    problems: list[Failure] = []
+    for output in events.outputs:
+        second = f"a second output of prompt '{output.prompt}'" if output.prompt in right else ""
+        asked = order.outputs
+        problem = second or (shape_problem(asked, output) if asked else "an output that was not asked for")
+        if problem:
+            problems.append(_unparsable("E-output-shape", problem))
+        else:
+            right[output.prompt] = output
+    return tuple(right.values()), problems
 
 
 def _missing(order: Order, events: Events) -> list[Failure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from harness.domain.outputs import Output
 from harness.engines.bench_scan import json_lines
 from harness.engines.diagnosis import memory_failure, process_failure, tail
 from harness.engines.engine import Exit
+from harness.engines.output_lines import read_output
 from harness.engines.profile_rows import Answer
 
 _EXIT_REFUSED, _EXIT_LOAD, _EXIT_DECODE = 2, 3, 4
@@ -121,9 +122,9 @@ def identity(events: Events) -> dict[str, str]:
     libraries = events.hello.get("libraries")
     if libraries:
         said["libraries"] = json.dumps(libraries, sort_keys=True)
-    planted = events.loaded.get("planted_slowdown")
-    if planted:
-        said["planted_slowdown"] = str(planted)
+    for planted in ("planted_slowdown", "planted_fault"):
+        if events.loaded.get(planted):
+            said[planted] = str(events.loaded[planted])
     implied = events.loaded.get("implied")
     if implied:
         said["implied"] = json.dumps(implied, sort_keys=True)
@@ -150,7 +151,7 @@ def _take(events: Events, line: Mapping[str, Any]) -> None:
         case "row":
             events.rows.append((str(line["workload"]), _mapping(line["row"])))
         case "output":
-            events.outputs.append(_output(line))
+            events.outputs.append(read_output(line))
         case "answer":
             events.answers.append(_answer(line))
         case "failed":
@@ -168,20 +169,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _output(line: Mapping[str, Any]) -> Output:
-    margins = line["margins"]
-    known = margins is not None and None not in margins
-    return Output(
-        prompt=str(line["prompt"]),
-        prompt_tokens=_ids(line["tokens"]),
-        tokens=_ids(line["greedy"]),
-        margins=tuple(float(margin) for margin in margins) if known else None,
-        text=str(line["text"]),
-        logits_sha256=str(line["logits_sha256"]),
-        finite=line["finite"] is True,
-    )
-
-
 def _answer(line: Mapping[str, Any]) -> Answer:
     cold = line.get("cold_ns")
     return Answer(
@@ -194,7 +181,3 @@ def _answer(line: Mapping[str, Any]) -> Answer:
         decode_ns=int(line["decode_ns"]),
         cold_ns=None if cold is None else int(cold),
     )
-
-
-def _ids(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)

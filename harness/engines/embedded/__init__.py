@@ -4,5 +4,6 @@
 output. The parent starts a fresh child for each arm and block: an abort inside the library then takes only the child,
 and the process start stays the unit of replication.
 
-The package imports nothing of the rest of the harness, so that a child starts in a fraction of a second.
+Of the rest of the harness only what makes outputs imports something, ``harness.ranking``, and that only where outputs
+are asked for: a child starts in a fraction of a second.
 """

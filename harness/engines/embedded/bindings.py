@@ -18,6 +18,8 @@ from .layouts import Layout, TensorOverride
 _LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, c_char_p, c_void_p)
 _VOCAB_NONE = 0
 _DESCRIPTION_BYTES = 256
+ONLY_SEQUENCE = 0
+"""All tokens of a context are of one sequence."""
 _CPU_FEATURES = (
     "sse3",
     "ssse3",
@@ -204,8 +206,12 @@ class Bindings(ABC):
         token = int(self._lib.llama_vocab_bos(self._vocab))
         return token if 0 <= token < self.n_vocab else None
 
-    def tokenize(self, text: str) -> list[int]:
-        """Token ids of a text, with the special tokens that the vocabulary adds; special names in it are plain text.
+    def tokenize(self, text: str, *, special: bool = True) -> list[int]:
+        """Token ids of a text; special names in it are plain text.
+
+        Args:
+            text: The text; an empty one may have no token.
+            special: Whether the special tokens that the vocabulary adds are among them.
 
         Raises:
             EmbeddedError: ``E-tokenize``: the model has no tokenizer, or the text gives no token.
@@ -216,8 +222,8 @@ class Bindings(ABC):
         # No tokenizer makes more tokens than bytes, but for the few special ones around them.
         room = len(data) + 8
         tokens = (c_int32 * room)()
-        count = int(self._tokenize_function()(self._vocab, data, len(data), tokens, room, True, False))
-        if count <= 0:
+        count = int(self._tokenize_function()(self._vocab, data, len(data), tokens, room, special, False))
+        if count < (1 if text else 0):
             raise self._load_failed("E-tokenize", f"the tokenizer returned {count} for {text[:60]!r}")
         return list(tokens[:count])
 
@@ -250,7 +256,7 @@ class Bindings(ABC):
     def batch(self, tokens: Sequence[int], first: int, outputs: int = 1) -> Any:
         """A batch of tokens at consecutive positions from ``first``, logits kept of the last ``outputs``."""
         count = len(tokens)
-        sequence = ctypes.pointer(c_int32(0))
+        sequence = ctypes.pointer(c_int32(ONLY_SEQUENCE))
         # ctypes structures keep alive what is assigned to their pointer fields.
         return self.layout.batch.type(
             count,
@@ -279,11 +285,23 @@ class Bindings(ABC):
             "E-decode", self._with_log(f"llama_decode returned {status}: {what}"), exit_code=EXIT_DECODE
         )
 
+    def set_threads(self, context: int, threads: int) -> None:
+        """Go on with another number of threads, for prompts and for generation alike."""
+        self._lib.llama_set_n_threads(context, threads, threads)
+
     # --- what the forks do differently
 
     @abstractmethod
     def clear(self, context: int, *, data: bool) -> None:
         """Forget all tokens of a context; ``data`` also zeroes the cells where the fork can."""
+
+    @abstractmethod
+    def remove_cell(self, context: int, position: int) -> bool:
+        """Forget the token at a position; false where the fork's cache of this model cannot."""
+
+    @abstractmethod
+    def move_cell(self, context: int, position: int) -> bool:
+        """Give the token at a position the next one; false where the fork's cache of this model cannot."""
 
     @abstractmethod
     def row_fields(self, flags: Flags) -> dict[str, object]:
@@ -336,6 +354,7 @@ class Bindings(ABC):
             "llama_n_threads_batch": (c_int32, (c_void_p,)),
             "llama_decode": (c_int32, (c_void_p, layout.batch.type)),
             "llama_synchronize": (None, (c_void_p,)),
+            "llama_set_n_threads": (None, (c_void_p, c_int32, c_int32)),
             "llama_get_logits_ith": (c_void_p, (c_void_p, c_int32)),
             "llama_tokenize": (c_int32, tokenize),
             "llama_detokenize": (c_int32, (c_void_p, tokens, c_int32, c_char_p, c_int32, c_bool, c_bool)),

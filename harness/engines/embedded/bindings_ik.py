@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from ctypes import c_int32, c_void_p
+from ctypes import c_bool, c_int32, c_void_p
 from typing import Any
 
 from . import flags as flag
-from .bindings import Bindings
+from .bindings import ONLY_SEQUENCE, Bindings
 from .flags import Flags
 
 _DROP_MMAP = ("rtr", "mqkv", "muge")
@@ -20,6 +20,15 @@ class IkApi(Bindings):
     def clear(self, context: int, *, data: bool) -> None:  # noqa: ARG002 - this fork has one way to clear
         """Forget all tokens of a context."""
         self._lib.llama_kv_cache_clear(context)
+
+    def remove_cell(self, context: int, position: int) -> bool:
+        """Forget the token at a position."""
+        return bool(self._lib.llama_kv_cache_seq_rm(context, ONLY_SEQUENCE, position, position + 1))
+
+    def move_cell(self, context: int, position: int) -> bool:
+        """Give the token at a position the next one."""
+        self._lib.llama_kv_cache_seq_add(context, ONLY_SEQUENCE, position, position + 1, 1)
+        return True
 
     def row_fields(self, flags: Flags) -> dict[str, object]:
         """Fields of llama-bench's row that say how the model was run."""
@@ -95,5 +104,7 @@ class IkApi(Bindings):
     def _own_signatures(self, tokenize: tuple[Any, ...]) -> Mapping[str, tuple[Any, Iterable[Any]]]:
         return {
             "llama_kv_cache_clear": (None, (c_void_p,)),
+            "llama_kv_cache_seq_rm": (c_bool, (c_void_p, c_int32, c_int32, c_int32)),
+            "llama_kv_cache_seq_add": (None, (c_void_p, c_int32, c_int32, c_int32, c_int32)),
             "llama_vocab_tokenize": (c_int32, tokenize),
         }

@@ -8,7 +8,7 @@ from ctypes import c_bool, c_char_p, c_int32, c_void_p
 from typing import Any
 
 from . import flags as flag
-from .bindings import Bindings
+from .bindings import ONLY_SEQUENCE, Bindings
 from .flags import Flags
 
 _LOAD_NONE, _LOAD_MMAP = 0, 1
@@ -31,6 +31,19 @@ class MainlineApi(Bindings):
     def clear(self, context: int, *, data: bool) -> None:
         """Forget all tokens of a context; ``data`` also zeroes the cells."""
         self._lib.llama_memory_clear(self._lib.llama_get_memory(context), data)
+
+    def remove_cell(self, context: int, position: int) -> bool:
+        """Forget the token at a position."""
+        memory = self._lib.llama_get_memory(context)
+        return bool(self._lib.llama_memory_seq_rm(memory, ONLY_SEQUENCE, position, position + 1))
+
+    def move_cell(self, context: int, position: int) -> bool:
+        """Give the token at a position the next one."""
+        memory = self._lib.llama_get_memory(context)
+        if not self._lib.llama_memory_can_shift(memory):
+            return False
+        self._lib.llama_memory_seq_add(memory, ONLY_SEQUENCE, position, position + 1, 1)
+        return True
 
     def row_fields(self, flags: Flags) -> dict[str, object]:
         """Fields of llama-bench's row that say how the model was run."""
@@ -82,6 +95,9 @@ class MainlineApi(Bindings):
             _BUILD_NUMBER: (ctypes.c_int, ()),
             "llama_get_memory": (c_void_p, (c_void_p,)),
             "llama_memory_clear": (None, (c_void_p, c_bool)),
+            "llama_memory_can_shift": (c_bool, (c_void_p,)),
+            "llama_memory_seq_rm": (c_bool, (c_void_p, c_int32, c_int32, c_int32)),
+            "llama_memory_seq_add": (None, (c_void_p, c_int32, c_int32, c_int32, c_int32)),
             "llama_load_mode_name": (c_char_p, (c_int32,)),
         }
 

@@ -1,132 +1,215 @@
-"""Outputs of an arm: greedy tokens, margins and digests of the raw logits, at one fixed geometry.
+"""Outputs of an arm: distributions at prompt positions and after an answer's tokens, greedy tokens, digests of logits.
 
-A prompt is evaluated in one batch in a cleared context, then one token is decoded at a time, always ``n_predict`` of
-them: a token that ends generation does not end it here, or two arms would be compared at unlike lengths.
+A prompt is evaluated in a cleared context, then tokens are decoded one at a time, always as many as were asked for: a
+token that ends generation does not end it here, or two arms would be compared at unlike lengths. What is decoded after
+something else than the prompt begins with the prompt again: taking tokens back is not possible in every kind of cache,
+and not always told where it is not.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from harness.domain.outputs import Gaps, Ranks
+from harness.ranking import Table, gaps, pack
 
 from .bindings import Bindings
+from .faults import Fault, not_planted
+from .logits import Digest, Reduced, Row, reduce_row, table_of
+from .output_plan import BATCH, THREADS, OutputsPlan
+from .pieces import Sizes, cut
 from .prompts import TokenizedPrompt
-from .request import OutputsPlan
 
-Row: TypeAlias = NDArray[np.float32]
+_SMALLER = 4
+"""A varied prompt is cut into pieces of this part of a ubatch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What an arm is compared by with itself."""
+
+    prefill: Table
+    forced: Table
+
+    def gaps(self, other: _Tables) -> Mapping[str, object]:
+        """How far another evaluation of the same tokens is away."""
+        return {
+            "prefill": _gaps_fields(gaps(self.prefill, other.prefill)),
+            "forced": _gaps_fields(gaps(self.forced, other.forced)),
+        }
 
 
 @dataclass(slots=True)
-class _Digest:
-    """What is kept of the rows of logits that pass by.
+class _Evaluation:
+    """One evaluation of a prompt and of tokens after it.
 
     Attributes:
-        top: Most probable tokens to keep of each row.
-        finite: No row had NaN or infinity.
-        ranked: Those tokens, by row.
+        api: The library with its model.
+        context: Its context.
+        prompt: The prompt.
+        kept: Its last positions whose logits are kept.
+        top: Tokens to keep of each.
+        fault: What is spoilt on purpose.
+        digest: Takes the rows in; ``None``: they were taken in before.
     """
 
+    api: Bindings
+    context: int
+    prompt: TokenizedPrompt
+    kept: int
     top: int
-    finite: bool = True
-    ranked: list[dict[str, object]] = field(default_factory=list)
-    _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
+    fault: Fault | None
+    digest: Digest | None = None
+    planted: list[int] = field(default_factory=list)
+    _next: int = 0
 
-    def add(self, row: Row) -> None:
-        self._hash.update(row.tobytes())
-        self.finite = self.finite and bool(np.isfinite(row).all())
-        if self.top:
-            self.ranked.append(_rank(row, self.top))
+    def prefill(self, sizes: Sizes) -> list[Reduced]:
+        """Evaluate the prompt in the cleared context; rows of its last positions."""
+        length = len(self.prompt.tokens)
+        self.api.clear(self.context, data=True)
+        self.planted, self._next = [], 0
+        gap = self.fault.gap_after(length) if self.fault else 0
+        rows = self._part(0, gap, sizes) if gap else []
+        if gap:
+            self._plant(self.api.move_cell, gap - 1)
+            self._next += 1
+        rows += self._part(gap, length, sizes)
+        for position in self.fault.dropped_positions(length) if self.fault else []:
+            self._plant(self.api.remove_cell, position)
+        return rows
 
-    def hex(self) -> str:
-        return self._hash.hexdigest()
+    def forced(self) -> list[Reduced]:
+        """Decode the answer's tokens one at a time; a row after each."""
+        return [self._step(token) for token in self.prompt.forced]
+
+    def greedy(self, after_prompt: Reduced, count: int) -> list[Reduced]:
+        """Generate tokens; the rows they are chosen from. The last token is chosen, not evaluated."""
+        rows = [after_prompt]
+        while len(rows) < count:
+            rows.append(self._step(rows[-1].best))
+        return rows
+
+    def _part(self, start: int, end: int, sizes: Sizes) -> list[Reduced]:
+        rows = []
+        for piece in cut(start, end, len(self.prompt.tokens) - self.kept, sizes):
+            self._decode(self.prompt.tokens[piece.start : piece.end], piece.outputs)
+            count = piece.end - piece.start
+            rows += [self._row(index) for index in range(count - piece.outputs, count)]
+        return rows
+
+    def _plant(self, change: Callable[[int, int], bool], position: int) -> None:
+        if self.fault and not change(self.context, position):
+            raise not_planted(self.fault, f"the cache of this model refuses it at position {position}")
+        self.planted.append(position)
+
+    def _step(self, token: int) -> Reduced:
+        self._decode([token], 1)
+        return self._row(0)
+
+    def _decode(self, tokens: Sequence[int], outputs: int) -> None:
+        status = self.api.decode(self.context, self.api.batch(tokens, self._next, outputs))
+        if status:
+            raise self.api.decode_failed(status, f"in prompt {self.prompt.name}, at position {self._next}")
+        self.api.synchronize(self.context)
+        self._next += len(tokens)
+
+    def _row(self, index: int) -> Reduced:
+        """The logits of a token of the last batch, reduced where they lie: the library reuses its buffer."""
+        address = self.api.logits_address(self.context, index)
+        row: Row = np.ctypeslib.as_array((ctypes.c_float * self.api.n_vocab).from_address(address))
+        reduced = reduce_row(row, self.top)
+        if self.digest:
+            self.digest.add(row, reduced)
+        return reduced
 
 
 def produce(api: Bindings, context: int, plan: OutputsPlan, prompt: TokenizedPrompt) -> dict[str, object]:
-    """Evaluate one prompt and continue it greedily.
+    """Evaluate one prompt, continue it greedily, and lead it through its answer.
 
     Returns:
         The fields of the prompt's ``output`` line. Margins are nats; ``null`` in a row that is not finite.
 
     Raises:
-        EmbeddedError: ``E-decode``.
+        EmbeddedError: ``E-decode``; ``E-fault``.
     """
-    digest = _Digest(plan.top)
-    length = len(prompt.tokens)
-    kept = min(plan.positions, length)
-    api.clear(context, data=True)
-    _decode(api, context, api.batch(prompt.tokens, 0, kept), prompt)
-    for index in range(length - kept, length):
-        digest.add(_row(api, context, index))
-    greedy: list[int] = []
-    margins: list[float | None] = []
-    row = _row(api, context, length - 1)
-    for step in range(plan.n_predict):
-        token, margin = choose(row)
-        greedy.append(token)
-        margins.append(margin)
-        # The last token is chosen, not evaluated: nothing would be done with its logits.
-        if step + 1 < plan.n_predict:
-            _decode(api, context, api.batch([token], length + step), prompt)
-            row = _row(api, context, 0)
-            digest.add(row)
-    fields: dict[str, object] = {
+    facts = api.context_facts(context)
+    sizes = Sizes(facts["n_batch"], facts["n_ubatch"])
+    kept = min(plan.positions, len(prompt.tokens))
+    digest = Digest()
+    first = _Evaluation(api, context, prompt, kept, plan.top, plan.fault, digest)
+    prefill = first.prefill(sizes)
+    greedy = first.greedy(prefill[-1], plan.n_predict)
+    forced = _forced_again(first, sizes) if prompt.forced else []
+    tables = _Tables(table_of(prefill), table_of(forced))
+    tokens = [row.best for row in greedy]
+    return {
         "prompt": prompt.name,
         "tokens": list(prompt.tokens),
-        "greedy": greedy,
-        "margins": margins,
-        "text": api.detokenize(greedy),
+        "greedy": tokens,
+        "forced": list(prompt.forced),
+        "margins": [row.margin for row in greedy],
+        "text": api.detokenize(tokens),
         "logits_sha256": digest.hex(),
         "positions": kept,
         "finite": digest.finite,
-        "distinct": len(set(greedy)),
+        "distinct": len(set(tokens)),
+        "ranks": {
+            "prefill": _ranks_fields(pack(tables.prefill)),
+            "greedy": _ranks_fields(pack(table_of(greedy))),
+            "forced": _ranks_fields(pack(tables.forced)) if forced else None,
+        },
+        # What is not finite cannot be compared with anything.
+        "varied": _varied(first, plan, sizes, tables) if digest.finite else [],
+        **({"planted": first.planted} if plan.fault else {}),
     }
-    if plan.top:
-        fields["top"] = digest.ranked
-    return fields
 
 
-def choose(row: Row) -> tuple[int, float | None]:
-    """The most probable token, the lowest id of equals, and how many nats it leads by.
-
-    In a row with NaN or infinity the token is the best of the finite ones (0 if there is none) and the lead ``None``.
-    """
-    usable = np.where(np.isfinite(row), row, -np.inf)
-    best = int(usable.argmax())
-    if not np.isfinite(row).all():
-        return best, None
-    if row.size == 1:
-        return best, 0.0
-    # The normaliser cancels: a difference of logits is the difference of log-probabilities.
-    second = float(np.delete(usable, best).max())
-    return best, float(row[best]) - second
+def _forced_again(first: _Evaluation, sizes: Sizes) -> list[Reduced]:
+    """The answer after the prompt, which is evaluated once more; only the answer's rows are new to the digest."""
+    digest, first.digest = first.digest, None
+    first.prefill(sizes)
+    first.digest = digest
+    return first.forced()
 
 
-def _rank(row: Row, top: int) -> dict[str, object]:
-    """The most probable tokens of a row with their log-probabilities in nats; ``null`` in a row that is not finite."""
-    if not np.isfinite(row).all():
-        return {"ids": None, "logprobs": None, "logsumexp": None}
-    values = row.astype(np.float64)
-    peak = values.max()
-    total = float(peak + np.log(np.exp(values - peak).sum()))
-    # A stable sort of the negated row: equal logits keep the order of their ids in every arm.
-    ids = np.argsort(-values, kind="stable")[:top]
-    return {"ids": ids.tolist(), "logprobs": (values[ids] - total).tolist(), "logsumexp": total}
+def _varied(first: _Evaluation, plan: OutputsPlan, sizes: Sizes, tables: _Tables) -> list[dict[str, object]]:
+    """The arm against itself, for each harmless change that it can make."""
+    first.digest = None
+    varied = []
+    for variation in plan.variations:
+        with _changed(variation, first, sizes) as changed:
+            if changed:
+                other = _Tables(table_of(first.prefill(changed)), table_of(first.forced()))
+                varied.append({"variation": variation, **tables.gaps(other)})
+    return varied
 
 
-def _decode(api: Bindings, context: int, batch: object, prompt: TokenizedPrompt) -> None:
-    status = api.decode(context, batch)
-    if status:
-        raise api.decode_failed(status, f"in prompt {prompt.name}")
-    api.synchronize(context)
+@contextmanager
+def _changed(variation: str, first: _Evaluation, sizes: Sizes) -> Iterator[Sizes | None]:
+    """The sizes to go on with while a change lasts; ``None`` where it cannot be made: one thread has no fewer."""
+    if variation == BATCH:
+        smaller = max(1, sizes.ubatch // _SMALLER)
+        yield Sizes(smaller, smaller)
+        return
+    threads = first.api.context_facts(first.context)["n_threads"] if variation == THREADS else 1
+    if threads == 1:
+        yield None
+        return
+    first.api.set_threads(first.context, threads - 1)
+    try:
+        yield sizes
+    finally:
+        first.api.set_threads(first.context, threads)
 
 
-def _row(api: Bindings, context: int, index: int) -> Row:
-    """A copy of the logits of a token of the last batch: the library reuses its buffer."""
-    address = api.logits_address(context, index)
-    row: Row = np.ctypeslib.as_array((ctypes.c_float * api.n_vocab).from_address(address)).copy()
-    return row
+def _ranks_fields(ranks: Ranks) -> dict[str, object]:
+    return {"positions": ranks.positions, "top": ranks.top, "packed": ranks.packed}
+
+
+def _gaps_fields(found: Gaps) -> dict[str, object]:
+    return {"kld": found.kld, "flips": list(found.flips)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .bindings import Bindings
 from .errors import EmbeddedError
 from .profile_tokens import fitted
+from .prompts import begin_and_body
 from .request import ProfilePlan
 
 
@@ -50,10 +51,7 @@ def fit_profile(api: Bindings, plan: ProfilePlan) -> FittedProfile:
     Raises:
         EmbeddedError: ``E-tokenize``; ``E-prompt-too-long`` where the model was not trained for so long a context.
     """
-    first = api.first_token()
-    begin = [] if first is None else [first]
-    tokens = api.tokenize(plan.text)
-    body = tokens[len(begin) :] if tokens[: len(begin)] == begin else tokens
+    begin, body = begin_and_body(api, plan.text)
     if not body or 0 < plan.prompt_tokens <= len(begin):
         raise EmbeddedError("E-tokenize", f"profiles: {plan.name}: no token of its text is left to answer")
     profile = FittedProfile(plan, tuple(fitted(body, begin, plan.prompt_tokens)))

@@ -19,10 +19,11 @@ from .channel import Channel, EngineLog
 from .flags import IK, MAINLINE
 from .library import mapped_libraries, open_verified
 from .loop import measure
+from .output_plan import OutputsPlan
 from .plant import Slowed
 from .profiles import ColdClock, fit_profile
 from .prompts import TokenizedPrompt, cells_needed, tokenize_prompts
-from .request import OutputsPlan, Request, round_up_cells
+from .request import Request, round_up_cells
 from .rows import asked_or_found, host_cpu, make_row, utc_now
 
 if TYPE_CHECKING:
@@ -83,11 +84,9 @@ def _serve(api: Bindings, request: Request, channel: Channel, clock: ColdClock) 
     api.load(request.model, request.flags)
     loaded = time.perf_counter_ns()
     plan = request.outputs
-    prompts = tokenize_prompts(api, plan, int(request.flags["b"])) if plan else []
+    prompts = tokenize_prompts(api, plan, request.n_ctx) if plan else []
     profiles = [fit_profile(api, profile) for profile in request.profiles]
-    cells = max(
-        request.cells_needed, cells_needed(plan, prompts) if plan else 0, *(profile.cells for profile in profiles)
-    )
+    cells = max(request.cells_needed, cells_needed(prompts), *(profile.cells for profile in profiles))
     tokenized = time.perf_counter_ns()
     context = api.open_context(request.n_ctx or round_up_cells(cells), request.threads, request.flags)
     made = time.perf_counter_ns()
@@ -103,6 +102,7 @@ def _serve(api: Bindings, request: Request, channel: Channel, clock: ColdClock) 
                 "flags": dict(request.flags),
                 "implied": api.implied(request.flags),
                 **({"planted_slowdown": request.slowdown} if request.slowdown else {}),
+                **({"planted_fault": str(plan.fault)} if plan and plan.fault else {}),
             },
         )
     timed = Slowed(api, request.slowdown) if request.slowdown else api

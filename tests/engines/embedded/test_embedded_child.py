@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from harness.domain.outputs import Ranks
 from harness.engines.embedded.flags import FORKS, IK, MAINLINE
+from harness.ranking import unpack
 
 pytest.importorskip("xllamacpp")
 pytest.importorskip("ik_llama_cpp")
@@ -71,16 +73,18 @@ def test_rows_hold_every_repetition(measured: Any) -> None:
 
 
 def test_outputs_are_complete(measured: Any) -> None:
-    """Tokens, one margin a token, finite logits, and the most probable tokens of every row that was hashed."""
+    """Tokens, one margin a token, finite logits, and the most probable tokens at every position."""
     _, result = measured
     for event in result.of("output"):
         assert len(event["greedy"]) == len(event["margins"]) == 12
         assert event["finite"]
         assert event["positions"] == min(32, len(event["tokens"]))
-        assert len(event["top"]) == event["positions"] + 11
-        first = event["top"][event["positions"] - 1]
-        assert first["ids"][0] == event["greedy"][0]
-        assert first["logprobs"][0] - first["logprobs"][1] == pytest.approx(event["margins"][0], abs=1e-6)
+        prefill, greedy = (unpack(Ranks(**event["ranks"][part])) for part in ("prefill", "greedy"))
+        assert (prefill.ids.shape, greedy.ids.shape) == ((event["positions"], 5), (12, 5))
+        assert greedy.ids[:, 0].tolist() == event["greedy"]
+        assert greedy.margins == pytest.approx(event["margins"], abs=1e-5)
+        assert prefill.ids[-1].tolist() == greedy.ids[0].tolist()
+        assert event["ranks"]["forced"] is None
 
 
 def test_outputs_do_not_depend_on_what_was_measured(measured: Any, child: Any, tiny_model: Path) -> None:
@@ -152,7 +156,7 @@ def test_a_flag_that_changes_the_arithmetic_changes_the_digest(child: Any, tiny_
         ({"flags": {"nope": 1}}, ("E-flag-unknown", 2)),
         ({"n_ctx": 256, "loads": {"pp600": (600, 0, 0)}}, ("E-decode", 4)),
         ({"n_ctx": 256, "loads": {"deep": (0, 1, 600)}}, ("E-decode", 4)),
-        ({"outputs": OUTPUTS, "flags": {"b": 16}}, ("E-prompt-too-long", 2)),
+        ({"outputs": OUTPUTS, "n_ctx": 16}, ("E-prompt-too-long", 2)),
         ({"outputs": {**OUTPUTS, "n_predict": 1 << 20}}, ("E-prompt-too-long", 2)),
     ],
 )

@@ -26,6 +26,10 @@ def request_text(**changes: Any) -> str:
     return json.dumps({key: value for key, value in {**fields, **changes}.items() if value is not ...})
 
 
+def asking(**changes: Any) -> dict[str, Any]:
+    return {"prompts": [{"name": "a", "text": ""}], "n_predict": 4, "positions": 8, **changes}
+
+
 def refusal(text: str) -> EmbeddedError:
     with pytest.raises(EmbeddedError) as caught:
         parse_request(text)
@@ -41,7 +45,8 @@ def test_a_whole_request_is_read() -> None:
     assert request.flags.keys() == RULES[MAINLINE].keys()
     assert request.cells_needed == 8
     assert request.outputs is not None
-    assert request.outputs.top == 0
+    plan = request.outputs
+    assert (plan.top, plan.forced, plan.variations, plan.fault) == (20, 0, (), None)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,13 @@ def test_a_whole_request_is_read() -> None:
         ({"outputs": {"prompts": [], "n_predict": 1, "positions": 1}}, "outputs.prompts"),
         ({"outputs": {"prompts": [{"name": "a"}], "n_predict": 1, "positions": 1}}, "outputs.prompts[0].text"),
         ({"outputs": {"prompts": [{"name": "a", "text": "b"}], "positions": 1}}, "outputs.n_predict"),
+        ({"outputs": asking(prompts=[{"name": "a", "text": "b", "answer": 3}])}, "outputs.prompts[0].answer"),
+        ({"outputs": asking(prompts=[{"name": "a", "text": "b", "tokens": -1}])}, "outputs.prompts[0].tokens"),
+        ({"outputs": asking(top=1)}, "outputs.top"),
+        ({"outputs": asking(forced=-1)}, "outputs.forced"),
+        ({"outputs": asking(variations=["luck"])}, "outputs.variations[0]"),
+        ({"outputs": asking(fault={"kind": "fire"})}, "outputs.fault.kind"),
+        ({"outputs": asking(fault={"kind": "kv_dropped", "cells": 0})}, "outputs.fault.cells"),
         ({"surprise": 1}, "request"),
     ],
 )

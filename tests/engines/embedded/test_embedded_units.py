@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.engines.embedded.channel import Channel, EngineLog
 from harness.engines.embedded.errors import EXIT_DECODE, EmbeddedError
 from harness.engines.embedded.flags import IK, MAINLINE, complete_flags
 from harness.engines.embedded.library import mapped_libraries
+from harness.engines.embedded.logits import Digest, Reduced, reduce_row
 from harness.engines.embedded.loop import draw_tokens, measure
-from harness.engines.embedded.outputs import _Digest, choose
 from harness.engines.embedded.request import Request, Workload
 from harness.engines.embedded.rows import asked_or_found, host_cpu, make_row, mean_and_deviation
 from harness.engines.embedded.session import peak_rss
+from harness.ranking import NO_TOKEN
 
 
 class FakeEngine:
@@ -149,31 +152,51 @@ def test_a_row_speaks_its_forks_words(fork: str, load: Workload, expected: dict[
     assert ("n_depth" in row, "test" in row) == (fork == MAINLINE, fork == IK)
 
 
+def reduced(*row: float, top: int = 2) -> Reduced:
+    return reduce_row(np.array(row, np.float32), top)
+
+
 def test_greedy_takes_the_lowest_of_equals() -> None:
-    """A tie has a lead of 0 and goes to the lower id."""
-    assert choose(np.array([1.0, 3.0, 3.0], np.float32)) == (1, 0.0)
-    assert choose(np.array([1.0, 3.5, 3.0], np.float32)) == (1, 0.5)
-    assert choose(np.array([2.0], np.float32)) == (0, 0.0)
+    """A tie has a lead of 0 and goes to the lower id; so do the tokens that are kept."""
+    tie = reduced(3.0, 1.0, 3.0, 3.0)
+    assert (tie.best, tie.margin, list(tie.ids)) == (0, 0.0, [0, 2])
+    led = reduced(1.0, 3.5, 3.0)
+    assert (led.best, led.margin, list(led.ids)) == (1, 0.5, [1, 2])
+    alone = reduced(2.0)
+    assert (alone.best, alone.margin, list(alone.ids)) == (0, 0.0, [0])
 
 
 def test_a_row_that_is_not_finite_has_no_lead() -> None:
-    """NaN never wins by a comparison that is false, and never reaches JSON."""
-    assert choose(np.array([np.nan, 1.0, 2.0], np.float32)) == (2, None)
-    assert choose(np.array([np.nan, np.nan], np.float32)) == (0, None)
+    """NaN never wins by a comparison that is false, and its place is told by a token that there is not."""
+    bad = reduced(np.nan, 1.0, 2.0)
+    assert (bad.best, bad.margin, list(bad.ids)) == (2, None, [NO_TOKEN, NO_TOKEN])
+    assert np.isnan(bad.logprobs).all()
+    assert (reduced(np.nan, np.nan).best, reduced(np.inf, 1.0).margin) == (0, None)
+
+
+@given(st.lists(st.floats(-60, 60, width=32), min_size=1, max_size=40), st.integers(2, 30))
+def test_kept_tokens_are_those_of_a_full_sort(row: list[float], top: int) -> None:
+    """Cutting before sorting changes nothing, and log-probabilities are those of the whole row."""
+    found = reduced(*row, top=top)
+    values = np.array(row, np.float32).astype(np.float64)
+    ids = np.argsort(-values, kind="stable")[:top]
+    assert found.ids.tolist() == ids.tolist()
+    total = np.log(np.exp(values - values.max()).sum()) + values.max()
+    assert found.logprobs == pytest.approx(values[ids] - total, abs=1e-5)
 
 
 def test_a_digest_notices_one_bit_and_one_nan() -> None:
     """Rows enter the hash bit for bit; a row with NaN makes the whole not finite."""
     row = np.array([1.0, 2.0], np.float32)
-    one, other, bad = _Digest(2), _Digest(0), _Digest(1)
-    one.add(row)
-    other.add(np.nextafter(row, np.float32(9)))
-    bad.add(np.array([np.nan, 1], np.float32))
+    digests = []
+    for each in (row, np.nextafter(row, np.float32(9)), np.array([np.nan, 1], np.float32)):
+        digest = Digest()
+        digest.add(each, reduce_row(each, 2))
+        digests.append(digest)
+    one, other, bad = digests
+    assert one.hex() == hashlib.sha256(row.tobytes()).hexdigest()
     assert one.hex() != other.hex()
     assert (one.finite, bad.finite) == (True, False)
-    assert bad.ranked == [{"ids": None, "logprobs": None, "logsumexp": None}]
-    assert one.ranked[0]["ids"] == [1, 0]
-    assert one.ranked[0]["logprobs"] == pytest.approx([-math.log1p(math.exp(-1)), -math.log1p(math.exp(1))])
 
 
 def test_a_line_is_one_json_object() -> None:
