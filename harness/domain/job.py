@@ -71,6 +71,7 @@ class Job:
         tolerances: What calibrations found of outputs of this model, for the same reason a part of the job.
         output_checks: What is declared of the outputs of each arm but the first, in their order; empty where nothing
             is. Cases of speed need it too: the speed of wrong output is not judged.
+        timed_alone: Whether some of them judge the speed of a single arm: these need starts enough of their own.
     """
 
     arms: tuple[Arm, ...]
@@ -83,6 +84,7 @@ class Job:
     quarantines: tuple[Quarantine, ...] = ()
     tolerances: tuple[Tolerance, ...] = ()
     output_checks: tuple[OutputCheck, ...] = ()
+    timed_alone: bool = False
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""

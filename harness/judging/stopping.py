@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.policy import Policy
-from harness.domain.words import Kind
 from harness.judging.attribution import judge_attribution
 from harness.judging.floors import MIN_STARTS
 from harness.judging.intervals import LogMean
@@ -25,9 +24,6 @@ _ENOUGH_ALONE = 0.05
 
 _MOST_ALONE = 8
 """Scored starts after which a single arm's interval is what it is; a contrast's blocks are no measure for it."""
-
-_ARM_PART = 2
-_BETWEEN_ARMS = ".."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ def is_decided(job: Job, runs: Sequence[ProcessRun], workload: str, policy: Poli
         policy: How strictly is judged.
     """
     runs = [run for run in runs if not run.step.apart]
-    if len(job.arms) > _ONE and not _has_single_arms(job) and any(run.failure for run in runs):
+    if len(job.arms) > _ONE and not job.timed_alone and any(run.failure for run in runs):
         return True
     voided = voided_blocks(runs)
     sound = [run for run in runs if run.step.block not in voided]
@@ -93,13 +89,7 @@ def _is_known_alone(runs: Sequence[ProcessRun], workload: str, policy: Policy) -
 
 def _is_contrast_decided(job: Job, arms: Sequence[Sequence[ProcessRun]], workload: str, policy: Policy) -> bool:
     found = quads_of(arms[0], arms[1], workload, ceiling_tps=policy.ceiling_tps)
-    if _has_single_arms(job) and len(found.quads) * 2 < MIN_STARTS:
+    if job.timed_alone and len(found.quads) * 2 < MIN_STARTS:
         return False
     known = found.borne_out(job.spread_of(workload))
     return not decide(found.log_ratios, limits_of(policy, job, workload), known, found.insides).open
-
-
-def _has_single_arms(job: Job) -> bool:
-    """Whether cases of single arms ride in a job of two: they need starts enough of their own."""
-    parts = [case.split("/") for case in job.cases]
-    return any(part[0] == Kind.THROUGHPUT and _BETWEEN_ARMS not in part[_ARM_PART] for part in parts)

@@ -44,6 +44,8 @@ class _Draft:
     cases: list[str] = field(default_factory=list)
     timed: bool = False
     """Some case judges its speed."""
+    timed_alone: bool = False
+    """Some case judges the speed of one arm."""
 
 
 def plan_jobs(cases: Sequence[PlannedCase], policy: Policy, every_case: Sequence[PlannedCase] = ()) -> tuple[Job, ...]:
@@ -92,10 +94,11 @@ class _Drafts:
 
     def _learn(self, case: Case) -> None:
         """What the whole matrix says about a pair's outputs and an arm's workloads."""
-        if isinstance(case.workload, OutputProfile) and isinstance(case.check, OutputCheck):
+        if isinstance(case.workload, OutputProfile):
             key = self._key(case.arms, case.node_class)
             self._profiles.setdefault(key, case.workload)
-            self._output_checks.setdefault(key, case.check)
+            if isinstance(case.check, OutputCheck):
+                self._output_checks.setdefault(key, case.check)
         elif case.workload is not None and case.kind is not Kind.MEMORY:
             self._order.setdefault(case.workload, len(self._order))
             for arm in case.arms:
@@ -141,7 +144,7 @@ class _Drafts:
         draft = self._ride(case, {case.workload})
         draft.workloads.add(case.workload)
         draft.cases.append(planned.id)
-        draft.timed = True
+        draft.timed = draft.timed_alone = True
 
     def _add_memory(self, planned: PlannedCase) -> None:
         case = planned.case
@@ -189,6 +192,7 @@ class _Drafts:
             draft.node_class,
             design,
             tuple(draft.cases),
+            timed_alone=draft.timed_alone,
             output_checks=self._checks_of(draft) if draft.outputs else (),
         )
 
@@ -196,7 +200,7 @@ class _Drafts:
         """What is declared of the outputs of each other arm against the first."""
         first, *others = draft.arms
         keys = (self._key((first, other), draft.node_class) for other in others)
-        return tuple(self._output_checks[key] for key in keys)
+        return tuple(self._output_checks[key] for key in keys if key in self._output_checks)
 
 
 def _profile_of(case: Case) -> str:

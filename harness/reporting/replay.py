@@ -17,6 +17,7 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
+from harness.domain.words import Kind
 from harness.reporting.codec import decode, decode_case
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
 from harness.reporting.state import JobTry, JournalState, Problem
@@ -126,8 +127,14 @@ class _Replay:
 
     def _job_submitted(self, event: Event) -> None:
         job = decode(Job, event["spec"])
+        if "timed_alone" not in event["spec"]:  # journals before it: their cases tell
+            job = replace(job, timed_alone=any(self._times_one_arm(case) for case in job.cases))
         _require_finite(job.arms)
         self._jobs[event["job"]] = JobTry(int(event["try"]), job, event["t"])
+
+    def _times_one_arm(self, case: str) -> bool:
+        planned = self._planned.get(case)
+        return planned is not None and planned.case.kind is Kind.THROUGHPUT and len(planned.case.arms) == 1
 
     def _job_started(self, event: Event) -> None:
         known = self._jobs.get(event["job"])

@@ -19,7 +19,7 @@ from harness.judging.stopping import SequentialStopping, is_decided
 RULE = SequentialStopping(Policy())
 KNOWN = tuple(Spread(name, 0.01, 20, "a calibration") for name in ("pp512", "tg128"))
 PAIR = Job((BASELINE, CANDIDATE), (PP, TG), None, ANY, Design(blocks=24), (contrast().id,), spreads=KNOWN)
-ALONE = replace(PAIR, arms=(BASELINE,), cases=(floor(1.0).id,))
+ALONE = replace(PAIR, arms=(BASELINE,), cases=(floor(1.0).id,), timed_alone=True)
 QUIET = (1.0, 1.002, 0.999, 1.001, 0.998, 1.0, 1.001, 0.999)
 
 
@@ -58,7 +58,7 @@ def test_the_schedule_ends_what_stays_undecided() -> None:
 
 def test_single_arms_that_ride_along_get_starts_enough() -> None:
     """A floor needs three starts; one quad has two of each arm."""
-    job = replace(PAIR, cases=(contrast().id, floor(1.0).id))
+    job = replace(PAIR, cases=(contrast().id, floor(1.0).id), timed_alone=True)
     assert RULE.undecided(job, processes(job, 2, (100, 50), (100, 50))) == ("pp512", "tg128")
     assert RULE.undecided(job, processes(job, 4, (100, 50), (100, 50))) == ()
 
@@ -92,7 +92,10 @@ def test_a_contrast_without_one_of_its_arms_is_not_measured_further() -> None:
     crash = Failure(FailureKind.CRASH, "signal 11", "E-crash")
     runs = (*processes(PAIR, 2, (100, 100), (100, 100)), run(1, 2, None, failure=crash))
     assert RULE.undecided(PAIR, runs) == ()
-    assert RULE.undecided(replace(PAIR, cases=(contrast().id, floor(1.0).id)), runs) == ("pp512", "tg128")
+    assert RULE.undecided(replace(PAIR, cases=(contrast().id, floor(1.0).id), timed_alone=True), runs) == (
+        "pp512",
+        "tg128",
+    )
 
 
 def test_four_arms_end_when_all_effects_are_decided() -> None:

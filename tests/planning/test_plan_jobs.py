@@ -62,6 +62,13 @@ def test_arms_that_nothing_compares_have_a_job_each() -> None:
     ]
 
 
+@pytest.mark.parametrize(("selected", "alone"), [([], True), (["..", "!memory"], False), (["memory"], False)])
+def test_a_job_knows_whether_speeds_of_single_arms_ride_in_it(selected: list[str], alone: bool) -> None:
+    """They need starts enough of their own; a peak of memory does not."""
+    made = matrix(**IK_ONLY, flags={"fa": [0, 1]}, contrasts=[FA], checks=[MEMORY])
+    assert {job.timed_alone for job in make_plan(made, selected).jobs} == {alone}
+
+
 def test_outputs_alone_are_a_job_without_workloads() -> None:
     """Comparing outputs only costs one process start an arm; the arms' speeds are measured apart."""
     check = OUTPUTS | {"factor": "fa", "baseline": 0, "candidate": 1}

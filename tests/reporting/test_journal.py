@@ -274,6 +274,21 @@ def test_a_retry_that_ends_before_it_starts_replaces_the_first_try(tmp_path: Pat
     assert len(state.problems) == 1
 
 
+@pytest.mark.parametrize("alone", [contrast(), floor(50), memory(100)], ids=lambda case: str(case.kind))
+def test_journals_before_jobs_said_it_tell_by_their_cases_whether_one_arm_is_timed(tmp_path: Path, alone: Case) -> None:
+    """The same journal is judged the same way by a newer harness."""
+    job = replace(JOB, cases=(alone.id,))
+    with JournalWriter(tmp_path) as journal:
+        journal.planned(PlannedCase(alone, job.id))
+        journal.job_submitted(job)
+    lines = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    del lines[-1]["spec"]["timed_alone"]
+    journal.path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    known = read_journal(tmp_path).jobs[job.id].job
+    assert known is not None
+    assert known.timed_alone is (alone == floor(50))
+
+
 def test_a_second_run_into_the_folder_takes_back_old_verdicts(tmp_path: Path) -> None:
     write(tmp_path)
     with JournalWriter(tmp_path) as journal:
