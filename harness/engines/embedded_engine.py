@@ -13,8 +13,7 @@ import harness
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.outputs import Output
-from harness.domain.workload import Metric, OutputProfile, Prompt, PromptProfile, Workload
+from harness.domain.workload import Metric, PromptProfile, Workload
 from harness.engines.bench_argv import threads_of
 from harness.engines.echo import not_echoed
 from harness.engines.embedded.errors import EmbeddedError
@@ -22,7 +21,7 @@ from harness.engines.embedded.layouts import DISTRIBUTIONS, find_layout, install
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report, Row
 from harness.engines.flags import embedded_request_flags
-from harness.engines.output_lines import shape_problem
+from harness.engines.output_lines import asked_outputs, outputs_request
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows, wants
 from harness.engines.rows import checked_row, workload_of
@@ -102,7 +101,7 @@ class EmbeddedEngine:
         rows.update(answered.rows)
         problems += answered.problems
         kept = tuple(rows[load.name] for load in order.workloads if load.name in rows)
-        outputs, misshapen = _sort_outputs(order, events)
+        outputs, misshapen = asked_outputs(order.outputs, events.outputs)
         problems += [*misshapen, *_missing(order, events)]
         return Report(
             rows=kept,
@@ -133,7 +132,7 @@ def _request(order: Order) -> dict[str, Any]:
         "profiles": [profile_request(order, profile) for profile in order.profiles],
         "repetitions": order.repetitions,
         "seed": _SEED,
-        "outputs": _outputs(order.outputs) if order.outputs else None,
+        "outputs": outputs_request(order.outputs) if order.outputs else None,
         **({"slowdown": order.slowdown} if order.slowdown else {}),
     }
 
@@ -155,21 +154,6 @@ def profile_request(order: Order, profile: PromptProfile) -> dict[str, Any]:
     }
 
 
-def _prompt(prompt: Prompt) -> dict[str, Any]:
-    return {"name": prompt.name, "text": prompt.text, "answer": prompt.answer, "tokens": prompt.tokens}
-
-
-def _outputs(profile: OutputProfile) -> dict[str, Any]:
-    return {
-        "prompts": [_prompt(prompt) for prompt in profile.prompts],
-        "n_predict": profile.n_predict,
-        "positions": profile.positions,
-        "forced": profile.forced,
-        "top": profile.top,
-        "variations": [str(variation) for variation in profile.variations],
-    }
-
-
 def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failure]]:
     """Right rows by workload name, and what is wrong with the others."""
     asked = {load.name: load for load in order.plain}
@@ -188,30 +172,11 @@ def _sort_rows(order: Order, events: Events) -> tuple[dict[str, Row], list[Failu
     return rows, problems
 
 
-def _sort_outputs(order: Order, events: Events) -> tuple[tuple[Output, ...], list[Failure]]:
-    """Outputs that are what was asked for, each prompt once, and what is wrong with the others."""
-    right: dict[str, Output] = {}
-    problems: list[Failure] = []
-    for output in events.outputs:
-        second = f"a second output of prompt '{output.prompt}'" if output.prompt in right else ""
-        asked = order.outputs
-        problem = second or (shape_problem(asked, output) if asked else "an output that was not asked for")
-        if problem:
-            problems.append(_unparsable("E-output-shape", problem))
-        else:
-            right[output.prompt] = output
-    return tuple(right.values()), problems
-
-
 def _missing(order: Order, events: Events) -> list[Failure]:
-    """Rows, answers or the last line that did not come."""
+    """Rows or the last line that did not come."""
     have = {name for name, _ in events.rows}
     rows = [load.name for load in order.plain if load.name not in have]
-    answered = {output.prompt for output in events.outputs}
-    prompts = order.outputs.prompts if order.outputs else ()
-    answers = [prompt.name for prompt in prompts if prompt.name not in answered]
     problems = [_unparsable("E-rows-missing", f"rows missing: {', '.join(rows)}")] if rows else []
-    problems += [_unparsable("E-outputs-missing", f"answers missing: {', '.join(answers)}")] if answers else []
     if not events.done or events.unreadable:
         said = (
             f"{events.unreadable} unreadable line(s)" if events.unreadable else "the child did not say that it was done"

@@ -31,6 +31,7 @@ _KIND_OF_SLUG = {
     "E-answer-timeout": FailureKind.TIMEOUT,
     "E-server-foreign": FailureKind.HARNESS,
     "E-answer-mismatch": FailureKind.ECHO_MISMATCH,
+    "E-logprobs-missing": FailureKind.ECHO_MISMATCH,
 }
 _LONGEST_LOAD_NS = 1_000_000_000_000_000
 _SAID_OF_ITSELF = (

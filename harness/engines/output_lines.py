@@ -1,4 +1,4 @@
-"""The ``output`` lines of a child, read strictly: what is not consistent in itself is no output."""
+"""Outputs as children are asked for them and tell them; what is not consistent in itself is no output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,54 @@ from typing import Any
 
 import numpy as np
 
-from harness.domain.outputs import Gaps, Output, Ranks, Variation, Varied
+from harness.domain.failure import Failure, FailureKind
+from harness.domain.outputs import Gaps, Output, Ranks, Source, Variation, Varied
 from harness.domain.workload import OutputProfile
 from harness.ranking import NO_TOKEN, Table, unpack, unpack_values
 
 _ROUNDING = 1e-3
 """Nats by which a log-probability may be above 0, or above the one before it."""
+
+
+def outputs_request(profile: OutputProfile) -> dict[str, Any]:
+    """A profile as children take it."""
+    prompts = [
+        {"name": prompt.name, "text": prompt.text, "answer": prompt.answer, "tokens": prompt.tokens}
+        for prompt in profile.prompts
+    ]
+    return {
+        "prompts": prompts,
+        "n_predict": profile.n_predict,
+        "positions": profile.positions,
+        "forced": profile.forced,
+        "top": profile.top,
+        "variations": [str(variation) for variation in profile.variations],
+    }
+
+
+def asked_outputs(asked: OutputProfile | None, outputs: Iterable[Output]) -> tuple[tuple[Output, ...], list[Failure]]:
+    """Outputs that are what was asked for, each prompt once, and what is wrong with the others or missing.
+
+    Args:
+        asked: What was asked for, if anything.
+        outputs: What came.
+    """
+    right: dict[str, Output] = {}
+    problems: list[Failure] = []
+    told = set()
+    for output in outputs:
+        second = f"a second output of prompt '{output.prompt}'" if output.prompt in told else ""
+        problem = second or (shape_problem(asked, output) if asked else "an output that was not asked for")
+        told.add(output.prompt)
+        if problem:
+            problems.append(Failure(FailureKind.UNPARSABLE, problem, "E-output-shape"))
+        else:
+            right[output.prompt] = output
+    missing = [prompt.name for prompt in (asked.prompts if asked else ()) if prompt.name not in told]
+    if missing:
+        said = f"answers missing: {', '.join(missing)}"
+        problems.append(Failure(FailureKind.UNPARSABLE, said, "E-outputs-missing"))
+    return tuple(right.values()), problems
 
 
 def read_output(line: Mapping[str, Any]) -> Output:
@@ -41,6 +83,8 @@ def read_output(line: Mapping[str, Any]) -> Output:
         forced=_ranks(ranks.get("forced")),
         greedy=_ranks(ranks.get("greedy")),
         varied=tuple(_varied(entry) for entry in varied),
+        forced_at=_ids(line.get("forced_at", ())),
+        source=Source(line.get("source", Source.EMBEDDED)),
     )
     _check(output)
     return output
@@ -54,8 +98,11 @@ def shape_problem(profile: OutputProfile, output: Output) -> str:
         output: What came.
     """
     kept = min(profile.positions, len(output.prompt_tokens))
+    generated = 0 if output.source is Source.PERPLEXITY else profile.n_predict
+    if output.source is not Source.EMBEDDED and output.prefill:
+        kept = min(kept, output.prefill.positions)
     problems = {
-        "generated tokens": (len(output.tokens), profile.n_predict),
+        "generated tokens": (len(output.tokens), generated),
         "prompt positions": (output.prefill.positions if output.prefill else kept, kept),
         "tokens kept": (_widest(output), min(_widest(output), profile.top)),
         "forced tokens": (len(output.forced_tokens), min(len(output.forced_tokens), profile.forced)),
@@ -98,13 +145,16 @@ def _check(output: Output) -> None:
     positions = {
         "prefill": (output.prefill, range(1, len(output.prompt_tokens) + 1)),
         "greedy": (output.greedy, (len(output.tokens),)),
-        "forced": (output.forced, (len(output.forced_tokens),)),
+        "forced": (output.forced, (len(output.forced_at or output.forced_tokens),)),
     }
+    _demand(list(output.forced_at) == sorted(set(output.forced_at)), "forced_at: each forced token once, in order")
+    _demand(all(0 <= at < len(output.forced_tokens) for at in output.forced_at), "forced_at: tokens that are forced")
     for name, (ranks, fitting) in positions.items():
         if ranks is not None:
             _demand(ranks.positions in fitting, f"{name}: as many positions as tokens")
             _check_table(unpack(ranks), output)
-    if output.greedy is not None:
+    # A server's row at half a character is of an evaluation of its own, where rounding can turn a tie.
+    if output.greedy is not None and output.source is not Source.SERVER:
         best = unpack(output.greedy).ids[:, 0]
         _demand(not output.finite or tuple(best.tolist()) == output.tokens, "greedy: the most probable tokens")
     for varied in output.varied:
