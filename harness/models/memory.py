@@ -6,15 +6,17 @@ in ``docs/explanation/memory.md``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from harness.domain.arm import Arm
-from harness.domain.build import Fork
+from harness.domain.build import Build, Fork, Tool
 from harness.domain.flags import FlagValue
 from harness.domain.workload import OutputProfile, ProfileWorkload, Timed, Workload
 from harness.models.gguf_types import TYPES_BY_NAME
+from harness.models.memory_cache import PATTERN, Row, cache_types, has_window, is_latent, not_counted, rows_of
 from harness.models.memory_compute import Batch, compute_bytes, converted_scores, input_bytes
 from harness.models.memory_model import model_shape
 from harness.models.memory_placement import CPU, Asked, Placement, place
@@ -27,7 +29,7 @@ _TOKEN_BYTES = 170
 """Of each token of the vocabulary inside a process; measured with 152 thousand tokens: 170 and 150 by fork."""
 _DECIDING = frozenset(
     {"ngl", "ot", "ncmoe", "sm", "mg", "ts", "mmap", "repack", "no_host", "nkvo"}
-    | {"ctk", "ctv", "b", "ub", "fa", "fmoe", "amb"}
+    | {"ctk", "ctv", "b", "ub", "fa", "fmoe", "amb", "mla"}
 )
 """The flags that are read here or in `Asked` and `Loading`."""
 _TEXT_BYTES = 3
@@ -109,15 +111,30 @@ def bytes_needed(arm: Arm, workloads: Iterable[Timed | OutputProfile], gpus: tup
     if shape is None or not shape.layers:
         return None
     deciding = tuple(item for item in arm.flags if item[0] in _DECIDING)
-    return _estimated(shape, arm.build.fork, deciding, context_cells(workloads), gpus)
+    engine = (arm.build.fork, keeps_windows(arm.build))
+    return _estimated(shape, engine, deciding, context_cells(workloads), gpus)
+
+
+def keeps_windows(build: Build) -> bool:
+    """Whether a build's layers with a window keep no more than that.
+
+    Only llama.cpp's tools ask its library for that. A wheel's library, asked for nothing, keeps every token; so does
+    ik_llama.cpp's.
+    """
+    return build.fork is Fork.LLAMA_CPP and build.tool is Tool.LLAMA_BENCH
 
 
 @lru_cache(maxsize=4096)
 def _estimated(
-    shape: ModelShape, fork: Fork, flags: tuple[tuple[str, FlagValue], ...], cells: int, gpus: tuple[int, ...]
+    shape: ModelShape,
+    engine: tuple[Fork, bool],
+    flags: tuple[tuple[str, FlagValue], ...],
+    cells: int,
+    gpus: tuple[int, ...],
 ) -> Memory:
-    """Once for all arms that differ in other flags only."""
-    return estimate(shape, fork, dict(flags), cells, gpus)
+    """Once for all arms that differ in other flags only; of the engine, its fork and whether it keeps windows."""
+    fork, windowed = engine
+    return estimate(shape, fork, dict(flags), cells, gpus, windowed=windowed)
 
 
 def context_cells(workloads: Iterable[Timed | OutputProfile]) -> int:
@@ -127,7 +144,13 @@ def context_cells(workloads: Iterable[Timed | OutputProfile]) -> int:
 
 
 def estimate(
-    shape: ModelShape, fork: Fork, flags: Mapping[str, FlagValue], cells: int, gpus: tuple[int, ...] = ()
+    shape: ModelShape,
+    fork: Fork,
+    flags: Mapping[str, FlagValue],
+    cells: int,
+    gpus: tuple[int, ...] = (),
+    *,
+    windowed: bool = False,
 ) -> Memory:
     """Bytes that a process needs.
 
@@ -137,6 +160,7 @@ def estimate(
         flags: Flags by name; those that are missing are at their defaults.
         cells: Tokens of context.
         gpus: Bytes of memory of each GPU.
+        windowed: As `keeps_windows`.
 
     Raises:
         BadInput: ``E-bad-flag-value``: a pattern of ``ot`` is no regular expression.
@@ -145,42 +169,56 @@ def estimate(
     placement = place(shape, asked)
     weights = weights_of(shape, asked, Loading.of(fork, flags, len(gpus)))
     caches = work = (0,) * len(weights.bytes)
-    if not shape.other_cache:
-        caches = _caches(shape, placement, weights, flags, cells)
-        work = _work(shape, placement, weights, _Work(fork, flags, cells))
+    unknown = not_counted(shape, windowed=windowed)
+    wanted = _Work(shape, fork, flags, cells, windowed)
+    if not unknown:
+        caches = _caches(placement, wanted)
+        work = work if is_latent(shape) else _work(placement, weights, wanted)
     other = (0,) * len(gpus) + (shape.vocabulary * (_FLOAT + _TOKEN_BYTES),)
     devices = [DeviceMemory(*sizes) for sizes in zip(weights.bytes, caches, work, other, strict=True)]
-    return Memory(devices[-1], tuple(devices[:-1]), weights.mapped, weights.loading, _notes(shape, placement, asked))
+    notes = (*_notes(shape, placement, asked), *_uncounted_notes(shape, fork, unknown))
+    return Memory(devices[-1], tuple(devices[:-1]), weights.mapped, weights.loading, notes)
 
 
-def _caches(
-    shape: ModelShape, placement: Placement, weights: Weights, flags: Mapping[str, FlagValue], cells: int
-) -> tuple[int, ...]:
+def _caches(placement: Placement, work: _Work) -> tuple[int, ...]:
     """Bytes of keys, values and states by device, RAM last."""
     sizes = [0] * (len(placement.gpus) + 1)
-    in_ram = bool(flags.get("nkvo", 0))
-    of_key, of_value = (_bytes_of(str(flags.get(name, "f16"))) for name in ("ctk", "ctv"))
-    for device, heads, count in weights.caching:
-        each = of_key(heads * shape.key_width) + of_value(heads * shape.value_width)
-        needed = count * (each * cells if heads else shape.state_bytes)
-        for home, part in split(needed, CPU if in_ram else device, placement):
+    in_ram = bool(work.flags.get("nkvo", 0))
+    of_key, of_value = map(_bytes_of, cache_types(work.shape, work.fork, work.flags))
+    for (device, row), count in Counter(zip(placement.layers, work.rows, strict=True)).items():
+        each = (of_key(row.key) + of_value(row.value)) * row.cells(work.cells, work.tokens) + row.state
+        for home, part in split(count * each, CPU if in_ram else device, placement):
             sizes[home] += part
     return tuple(sizes)
 
 
 def _bytes_of(kind: str) -> Callable[[int], int]:
     """Bytes of a row of a cache type; engines refuse rows that are not whole blocks, so those are rounded up."""
-    stored = TYPES_BY_NAME[kind.upper()]
+    stored = TYPES_BY_NAME[kind]
     return lambda values: stored.nbytes((-(-values // stored.block) * stored.block,)) if values else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What decides the work buffers, beside the model and its placement."""
+    """What decides caches and work buffers, beside the placement."""
 
+    shape: ModelShape
     fork: Fork
     flags: Mapping[str, FlagValue]
     cells: int
+    windowed: bool
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """What each layer keeps."""
+        return rows_of(self.shape, self.fork, self.flags, windowed=self.windowed)
+
+    @property
+    def window_cells(self) -> int:
+        """Tokens of context of the layers with a window; 0 without such layers."""
+        if not has_window(self.shape):
+            return 0
+        return min(row.cells(self.cells, self.tokens) for row in self.rows)
 
     @property
     def tokens(self) -> int:
@@ -191,11 +229,13 @@ class _Work:
         """The batch with logits of so many tokens."""
         flags = self.flags
         experts, bound = bool(flags.get("fmoe", 1)), int(flags.get("amb", 0))
-        return Batch(self.fork, self.cells, self.tokens, outputs, flags.get("fa", 1) != 0, experts, bound)
+        flash = flags.get("fa", 1) != 0
+        return Batch(self.fork, self.cells, self.tokens, outputs, flash, experts, bound, self.window_cells)
 
 
-def _work(shape: ModelShape, placement: Placement, weights: Weights, work: _Work) -> tuple[int, ...]:
+def _work(placement: Placement, weights: Weights, work: _Work) -> tuple[int, ...]:
     """Bytes of work buffers by device, RAM last."""
+    shape = work.shape
     used = {placement.output, *placement.layers}
     sizes = [
         compute_bytes(shape, work.batch(work.tokens if device == placement.output else 1)) + weights.lent
@@ -214,11 +254,20 @@ def _work(shape: ModelShape, placement: Placement, weights: Weights, work: _Work
 
 def _notes(shape: ModelShape, placement: Placement, asked: Asked) -> tuple[str, ...]:
     notes = [f"ot: '{pattern}' matches no tensor of {shape.name}" for pattern in placement.unmatched]
-    if shape.other_cache:
-        notes.append(f"{shape.architecture} has {shape.other_cache}: only its weights are counted")
     if placement.shares:
         notes.append(f"split mode {asked.split_mode}: every tensor of the GPUs is counted by their shares")
     return tuple(notes)
+
+
+def _uncounted_notes(shape: ModelShape, fork: Fork, unknown: str) -> tuple[str, ...]:
+    """What the figures leave out, if anything."""
+    if unknown:
+        told = "does not say" if unknown == PATTERN else "has"
+        return (f"{shape.architecture} {told} {unknown}: only its weights are counted",)
+    if not is_latent(shape):
+        return ()
+    made = " and what the fork adds to its tensors" if fork is Fork.IK_LLAMA_CPP else ""
+    return (f"{shape.architecture} has latent attention: its work buffers{made} are not counted",)
 
 
 def _tokens(load: Timed | OutputProfile) -> int:

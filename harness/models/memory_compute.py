@@ -28,6 +28,7 @@ class Batch:
         flash: Flash attention.
         fused_experts: ik_llama.cpp's fused gate and up.
         attention_mib: ik_llama.cpp's bound on attention scores, MiB; 0: none.
+        window_cells: Tokens of context of the layers that see a window, which have a mask of their own.
     """
 
     fork: Fork
@@ -37,6 +38,7 @@ class Batch:
     flash: bool
     fused_experts: bool = True
     attention_mib: int = 0
+    window_cells: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _sizes(shape: ModelShape, batch: Batch) -> _Sizes:
         channels=shape.channels * token,
         logits=shape.vocabulary * batch.outputs * _FLOAT,
         scores=scores,
-        mask=batch.cells * batch.tokens * (_HALF if batch.flash else _FLOAT),
+        mask=(batch.cells + batch.window_cells) * batch.tokens * (_HALF if batch.flash else _FLOAT),
     )
 
 

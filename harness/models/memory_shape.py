@@ -17,8 +17,6 @@ _INPUTS = frozenset({"token_embd", "token_embd_norm", "token_types", "position_e
 _RECURRENT = "ssm_conv1d"
 _EXPERTS = re.compile(r"_(ch)?exps\.")
 _FLOAT = 4
-# Attention of which the caches hold less than every token of every layer.
-_OTHER_CACHES = ("attention.kv_lora_rank", "attention.sliding_window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +160,6 @@ class ModelShape:
         return tuple(
             0 if layer in self.recurrent_layers else int(heads) for layer, heads in enumerate(each[: self.layers])
         )
-
-    @cached_property
-    def other_cache(self) -> str:
-        """The header's key that says that not every layer keeps every token; empty for plain attention."""
-        return next((key for key in _OTHER_CACHES if self.number(key)), "")
 
 
 def shape_of(

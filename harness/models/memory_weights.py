@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,7 +48,6 @@ class Weights:
         lent: Experts in RAM of a layer on a GPU, of the largest one: large batches are multiplied on the GPU, which
             gets a copy of them.
         works_in_ram: Whether the CPU has more to do than to look embeddings up.
-        caching: Layers by device and number of key and value heads, counted; 0 heads for those that keep a state.
     """
 
     bytes: tuple[int, ...]
@@ -57,7 +55,6 @@ class Weights:
     loading: int
     lent: int
     works_in_ram: bool
-    caching: tuple[tuple[int, int, int], ...]
 
 
 @lru_cache(maxsize=512)
@@ -85,9 +82,7 @@ def weights_of(shape: ModelShape, asked: Asked, loading: Loading) -> Weights:
                 lent[weight.layer] = lent.get(weight.layer, 0) + weight.nbytes
     sizes[placement.output] += _output_again(shape, placement)
     mapped, only_loading = (plain, max(0, shape.file_bytes - plain)) if loading.mapped else (0, passing)
-    counted = Counter(zip(placement.layers, shape.kv_heads, strict=True))
-    caching = tuple((device, heads, count) for (device, heads), count in counted.items())
-    return Weights(tuple(sizes), mapped, only_loading, max(lent.values(), default=0), works_in_ram, caching)
+    return Weights(tuple(sizes), mapped, only_loading, max(lent.values(), default=0), works_in_ram)
 
 
 def split(nbytes: int, device: int, placement: Placement) -> Iterable[tuple[int, int]]:
