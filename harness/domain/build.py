@@ -26,6 +26,8 @@ class Tool(StrEnum):
 
 NO_GPU = "none"
 """The word of a platform for nodes without a GPU."""
+HOST_BACKENDS = frozenset({"cpu", "blas"})
+"""ggml's backends that compute without a GPU, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,14 @@ class Build:
         """What measures: our loop over the wheel's library, or the build's own ``llama-bench``."""
         of_wheel = self.wheel or any(variant.wheel for variant in self.variants)
         return Tool.EMBEDDED if of_wheel else Tool.LLAMA_BENCH
+
+    @property
+    def has_gpu_code(self) -> bool:
+        """Whether it may compute on a GPU: wheels never do, others are taken to unless they say that they don't."""
+        if self.wheel or (self.variants and all(each.wheel or each.platform.gpu == NO_GPU for each in self.variants)):
+            return False
+        backends = {backend.lower() for backend in self.source.backends} if self.source else set()
+        return not backends or not backends <= HOST_BACKENDS
 
     @property
     def is_here(self) -> bool:

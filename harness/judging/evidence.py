@@ -104,6 +104,8 @@ class Evidence:
         effects: Sequence[Effect] = (),
         slug: str = "",
         detail: str = "",
+        scope: str = "",
+        inert: bool = False,
     ) -> Verdict:
         """A verdict on this case with everything filled in that all verdicts share."""
         return Verdict(
@@ -124,6 +126,8 @@ class Evidence:
             node=node_text(self.record.node) if self.record.node else "",
             seconds=sum(run.wall_s for run in self.all_runs),
             synthetic=any(arm.model.synthetic for arm in self.case.arms),
+            inert=inert,
+            scope=scope,
         )
 
 

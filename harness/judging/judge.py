@@ -30,9 +30,9 @@ from harness.judging.ending import ending_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
-from harness.judging.outputs import OutputsVerdict, judge_outputs, scope
+from harness.judging.outputs_rounds import compare_arms, worst_of
+from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.pitfalls import judge_pitfall
-from harness.judging.quants import limits_of as output_limits_of
 from harness.judging.quarantine import quarantined
 from harness.judging.record import JobRecord
 from harness.judging.samples import arm_speed
@@ -124,8 +124,16 @@ def _contrast(evidence: Evidence, check: ContrastCheck) -> Verdict:
     else:
         trade = None
     notes = [reading(together), str(trade or "")]
+    inert = _is_inert(evidence, found)
+    notes += ["inert: neither outputs nor speed change"] if inert else []
     reason = _contrast_reason(evidence, found, arms, notes)
-    return evidence.verdict(status, reason, throughput=found.throughput, estimate=found.ratio, arms=arms)
+    return evidence.verdict(status, reason, throughput=found.throughput, estimate=found.ratio, arms=arms, inert=inert)
+
+
+def _is_inert(evidence: Evidence, found: ContrastVerdict) -> bool:
+    """Whether a factor that should change numbers changes neither them nor the speed."""
+    outputs = _compare_outputs(evidence)
+    return outputs is not None and outputs.inert and found.throughput is Throughput.EQUIVALENT
 
 
 def _decided_together(evidence: Evidence, found: ContrastVerdict) -> dict[str, ContrastVerdict]:
@@ -209,11 +217,21 @@ def _process_s(evidence: Evidence) -> float:
 
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:
-    """What is void, and of the undecided why there is no more of them and what disturbed them."""
-    told = [voids_text(evidence.record.runs)]
+    """Doubts about outputs, what is void, and of the undecided why there is no more of them and what disturbed them."""
+    told = [_outputs_note(evidence), voids_text(evidence.record.runs)]
     if status is Status.INCONCLUSIVE:
         told += [ending_text(evidence.record), disturbance_text(evidence.all_runs)]
     return [text for text in told if text]
+
+
+def _outputs_note(evidence: Evidence) -> str:
+    """What a reader of a speed has to know of its outputs: that they differ by advice alone, or not at all."""
+    found = _compare_outputs(evidence)
+    if found is None:
+        return ""
+    if found.advisory:
+        return f"outputs: {found.equivalence} by advice alone, nothing is calibrated for {found.advisory}"
+    return "outputs: inert, equal to the bit although the numbers should change" if found.inert else ""
 
 
 def _figure(estimate: Estimate | None) -> list[str]:
@@ -277,17 +295,17 @@ def _attribution_status(found: Attribution, expect: Expectation) -> Status:
 
 def _wrong_output(evidence: Evidence) -> Verdict | None:
     """Equivalence comes before throughput: the speed of wrong output is not judged."""
-    profile = evidence.record.job.outputs
-    if profile is None or _gives_none(evidence):
-        return None
-    found = _compare_outputs(evidence, profile)
-    speed_counts = found.equivalence.speed_may_be_judged if found.equivalence else found.status is not Status.ERROR
-    if speed_counts:
+    found = _compare_outputs(evidence)
+    if found is None or found.speed_may_be_judged:
         return None
     word = found.equivalence or "unknown"
-    reason = f"not_judged: the outputs are {word} ({found.why}),"
     return evidence.verdict(
-        Status.NOT_JUDGED, reason, equivalence=found.equivalence, slug="E-wrong-output", detail=found.detail
+        Status.NOT_JUDGED,
+        f"not_judged: the outputs are {word} ({found.why}),",
+        equivalence=found.equivalence,
+        slug="E-wrong-output",
+        detail=found.detail,
+        scope=found.scope,
     )
 
 
@@ -298,33 +316,33 @@ def _gives_none(evidence: Evidence) -> bool:
 
 
 def _outputs(evidence: Evidence) -> Verdict:
-    workload = evidence.case.workload
-    profile = workload if isinstance(workload, OutputProfile) else evidence.record.job.outputs
-    if profile is None:
+    found = _compare_outputs(evidence)
+    if found is None:
         return evidence.verdict(Status.ERROR, "the job was asked for no outputs", slug="E-no-measurement")
-    found = _compare_outputs(evidence, profile)
     word = found.equivalence or found.status
-    slug = "E-no-baseline" if found.status is Status.ERROR else ""
-    reason = f"{word}: {found.why} ({scope(profile)})"
-    return evidence.verdict(found.status, reason, equivalence=found.equivalence, slug=slug, detail=found.detail)
+    head = f"inconclusive: {word}" if found.advisory else f"{word}"
+    return evidence.verdict(
+        found.status,
+        f"{head}: {found.why}",
+        equivalence=found.equivalence,
+        slug=found.slug,
+        detail=found.detail,
+        scope=found.scope,
+        inert=found.inert,
+    )
 
 
-_WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
-
-
-def _compare_outputs(evidence: Evidence, profile: OutputProfile) -> OutputsVerdict:
-    """Compare each other arm with the first, process with process in order; the worst counts."""
-    baseline, *others = ([run.outputs for run in runs] for runs in evidence.output_runs)
-    limits = output_limits_of(evidence.case.arms[0].model)
-    found = []
-    for arm, candidate in enumerate(others, start=1):
-        rounds = max(1, min(len(baseline), len(candidate)))
-        pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
-        for ours, theirs in pairs:
-            verdict = judge_outputs(ours, theirs, profile, limits)
-            why = f"{evidence.label(arm)}: {verdict.why}" if len(others) > 1 else verdict.why
-            found.append(replace(verdict, why=why))
-    return min(found, key=lambda verdict: _WORST_FIRST.index(verdict.status))
+def _compare_outputs(evidence: Evidence) -> OutputsVerdict | None:
+    """What the answers of a case's arms say, the worst of them; ``None`` where no outputs are asked for."""
+    case, job = evidence.case, evidence.record.job
+    profile = case.workload if isinstance(case.workload, OutputProfile) else job.outputs
+    if profile is None or not evidence.is_pair or _gives_none(evidence):
+        return None
+    checks = (case.check,) if isinstance(case.check, OutputCheck) else job.output_checks
+    found = compare_arms(
+        case.arms, evidence.output_runs, checks, profile, known=job.tolerances, node=evidence.record.node
+    )
+    return worst_of(found, [evidence.label(arm) for arm in range(1, len(case.arms))])
 
 
 def _memory(evidence: Evidence, check: MemoryCheck) -> Verdict:

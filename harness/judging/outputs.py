@@ -1,72 +1,41 @@
-"""Outputs of two arms: the same, explained by a near-tie, or different.
+"""Outputs of two arms: equal, equal but for rounding, different or broken.
 
-Provisional: greedy tokens, prompt logits' hashes and the reference's margins. A difference between the two limits is
-neither a tie nor proof and stays undecided until distributions are compared. Only the first divergence of a prompt is
-looked at: after it the two arms answer different contexts.
+Tiers, the first that holds: the reference cannot be used (an error); *broken*; *bitwise*; inside all tolerances,
+which is *greedy*, *near_tie* or *distribution* by what the greedily chosen tokens do; *lossy_declared*; *different*.
+Answers without distributions, as old journals have them, are judged by the margins of their tokens alone.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
 from harness.domain.workload import OutputProfile
+from harness.judging import outputs_shown as shown
+from harness.judging.outputs_margins import first_divergences, judge_by_margins, same_hashes
+from harness.judging.outputs_places import Positions
+from harness.judging.outputs_scope import brief_scope, scope_text
+from harness.judging.outputs_sound import broken, incomplete, not_finite
+from harness.judging.outputs_tolerated import Row, rows_of, tolerated
+from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.quants import Limits
-from harness.judging.textdiff import show_divergence
+from harness.judging.tolerances import Allowed
 
-_MIN_TOKENS_SHARE = 8
-_MAX_SHARE = 0.9
-_MIN_TOKENS_VARIETY = 16
-_MIN_VARIETY = 0.1
+if TYPE_CHECKING:
+    from harness.judging.outputs_statistics import Comparison
 
+Pairs: TypeAlias = Sequence[tuple[Output, Output]]
 
-@dataclass(frozen=True, slots=True)
-class OutputsVerdict:
-    """What two sets of answers say.
-
-    Attributes:
-        status: Pass, fail, inconclusive; error where the reference itself cannot be used.
-        equivalence: The word; ``None`` where undecided or without a reference.
-        why: The finding with prompt, position, margin and both tokens.
-        detail: The diverging texts, for a person to read.
-    """
-
-    status: Status
-    equivalence: Equivalence | None
-    why: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """The first token at which two answers part.
-
-    Attributes:
-        prompt: The prompt's name.
-        position: Index of the generated token.
-        reference: The baseline's answer.
-        other: The candidate's answer.
-        margin: Gap to the runner-up in the baseline, nats; ``None`` where it is not known.
-    """
-
-    prompt: str
-    position: int
-    reference: Output
-    other: Output
-    margin: float | None
-
-    def __str__(self) -> str:
-        margin = "unknown" if self.margin is None else f"{self.margin:.3g} nat"
-        tokens = f"{self.reference.tokens[self.position]} became {self.other.tokens[self.position]}"
-        return f"prompt '{self.prompt}' token {self.position}: id {tokens}, reference margin {margin}"
+_MEANS = ("mean KLD", "decode mean")
+"""What a declared loss is a budget of."""
 
 
 def judge_outputs(
-    baseline: Sequence[Output], candidate: Sequence[Output], profile: OutputProfile, limits: Limits
+    baseline: Sequence[Output], candidate: Sequence[Output], profile: OutputProfile, limits: Limits, allowed: Allowed
 ) -> OutputsVerdict:
     """Compare a candidate's answers with the baseline's.
 
@@ -75,140 +44,146 @@ def judge_outputs(
         candidate: The answers in question.
         profile: What both were asked.
         limits: What a divergence means at this quantization.
+        allowed: What is tolerated of the two.
     """
+    return _judged(tuple(baseline), tuple(candidate), profile, limits, allowed)
+
+
+@lru_cache(maxsize=16)
+def _judged(
+    baseline: tuple[Output, ...],
+    candidate: tuple[Output, ...],
+    profile: OutputProfile,
+    limits: Limits,
+    allowed: Allowed,
+) -> OutputsVerdict:
+    """Kept: every case of a job, and the rule between its quads, asks the same again."""
     reference = {output.prompt: output for output in baseline}
     answers = {output.prompt: output for output in candidate}
-    unusable = _incomplete(reference, profile) or _not_finite(reference)
+    unusable = incomplete(reference, profile) or not_finite(reference)
     if unusable:
-        return OutputsVerdict(Status.ERROR, None, f"the baseline is no reference: {unusable}")
-    broken = _incomplete(answers, profile) or _broken(reference, answers)
-    if broken:
-        return OutputsVerdict(Status.FAIL, Equivalence.BROKEN, broken, _first_texts(reference, answers, profile))
-    pairs = [(reference[prompt.name], answers[prompt.name]) for prompt in profile.prompts]
-    divergences = [found for pair in pairs if (found := first_divergence(*pair))]
-    if divergences:
-        return _judge_divergences(divergences, len(pairs), limits)
-    return _identical(pairs, profile)
+        return _no_reference(unusable)
+    pairs = [(reference[prompt.name], answers[prompt.name]) for prompt in profile.prompts if prompt.name in answers]
+    fault = incomplete(answers, profile) or broken(reference, answers)
+    if fault:
+        found = OutputsVerdict(Status.FAIL, Equivalence.BROKEN, fault, shown.texts_apart(pairs))
+        return replace(found, scope=scope_text(profile, pairs, None))
+    if any(each.prefill or each.forced or each.greedy for pair in pairs for each in pair):
+        return _judge_distributions(pairs, profile, limits, allowed)
+    found = judge_by_margins(pairs, limits)
+    return _told(_inert(found, allowed), profile, pairs, None)
 
 
-def scope(profile: OutputProfile) -> str:
-    """Say how much was compared, and what that does not show."""
-    prompts = len(profile.prompts)
-    tokens, positions = prompts * profile.n_predict, prompts * profile.positions
-    return (
-        f"{prompts} prompts, {tokens} greedy tokens, up to {positions} prompt positions: "
-        "finds gross breakage, does not prove unchanged quality"
+def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed) -> OutputsVerdict:
+    from harness.judging.outputs_statistics import (  # noqa: PLC0415 - brings numpy, which plans do without
+        Comparison,
+        NotFinite,
+        Unreadable,
+        check_finite,
     )
 
-
-def first_divergence(reference: Output, other: Output) -> Divergence | None:
-    """Find where two answers of equal length part."""
-    for position, (ours, theirs) in enumerate(zip(reference.tokens, other.tokens, strict=True)):
-        if ours != theirs:
-            return Divergence(reference.prompt, position, reference, other, _margin(reference, position))
-    return None
-
-
-def is_degenerate(tokens: Sequence[int]) -> bool:
-    """Whether an answer is one token over and over, or a few tokens in a circle."""
-    if len(tokens) < _MIN_TOKENS_SHARE:
-        return False
-    counts = Counter(tokens)
-    too_few = len(tokens) >= _MIN_TOKENS_VARIETY and len(counts) / len(tokens) < _MIN_VARIETY
-    return too_few or max(counts.values()) / len(tokens) > _MAX_SHARE
-
-
-def _margin(output: Output, position: int) -> float | None:
-    if output.margins is None or position >= len(output.margins):
-        return None
-    margin = output.margins[position]
-    return None if math.isnan(margin) else margin
+    ours, theirs = zip(*pairs, strict=True)
+    try:
+        try:
+            check_finite(ours)
+        except NotFinite as fault:
+            return _no_reference(str(fault))
+        try:
+            check_finite(theirs)
+        except NotFinite as fault:
+            found = OutputsVerdict(Status.FAIL, Equivalence.BROKEN, str(fault), shown.texts_apart(pairs))
+            return replace(found, scope=scope_text(profile, pairs, None))
+        compared = Comparison(pairs)
+        return _judge_compared(compared, pairs, profile, limits, allowed)
+    except Unreadable as damage:
+        why = f"the outputs cannot be compared: {damage}"
+        return OutputsVerdict(Status.ERROR, None, why, slug="E-outputs-unreadable")
 
 
-def _incomplete(outputs: Mapping[str, Output], profile: OutputProfile) -> str:
-    missing = [prompt.name for prompt in profile.prompts if prompt.name not in outputs]
-    if missing or not profile.prompts:
-        return f"{len(missing)} of {len(profile.prompts)} prompts have no answer: {', '.join(missing[:3]) or '-'}"
-    for prompt in profile.prompts:
-        got = len(outputs[prompt.name].tokens)
-        if got != profile.n_predict:
-            return f"prompt '{prompt.name}' has {got} tokens, {profile.n_predict} were asked for"
-    return ""
+def _judge_compared(
+    compared: Comparison, pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed
+) -> OutputsVerdict:
+    counts = compared.counts
+    if not compared.positions:
+        found = judge_by_margins(pairs, limits)
+        return _told(_inert(found, allowed), profile, pairs, counts)
+    same_tokens = all(ours.tokens == theirs.tokens for ours, theirs in pairs)
+    if same_tokens and same_hashes(pairs) and compared.identical:
+        why = "all logits' hashes, greedy tokens and kept probabilities equal"
+        return _told(_inert(OutputsVerdict(Status.PASS, Equivalence.BITWISE, why), allowed), profile, pairs, counts)
+    found = _judge_figures(compared, pairs, limits, allowed)
+    return _told(found, profile, pairs, counts)
 
 
-def _not_finite(outputs: Mapping[str, Output]) -> str:
-    return next((f"prompt '{name}' has NaN or inf logits" for name, each in outputs.items() if not each.finite), "")
+def _judge_figures(compared: Comparison, pairs: Pairs, limits: Limits, allowed: Allowed) -> OutputsVerdict:
+    from harness.judging.outputs_statistics import own_of  # noqa: PLC0415 - as above
 
-
-def _broken(reference: Mapping[str, Output], answers: Mapping[str, Output]) -> str:
-    checks: tuple[Callable[[Output, Output], str], ...] = (_tokenized_otherwise, _newly_degenerate)
-    found = _not_finite({name: answers[name] for name in reference if name in answers})
-    for check in checks:
-        for name, output in reference.items():
-            found = found or (check(output, answers[name]) if name in answers else "")
-    return found
-
-
-def _tokenized_otherwise(reference: Output, answer: Output) -> str:
-    if reference.prompt_tokens == answer.prompt_tokens:
-        return ""
-    ours, theirs = len(reference.prompt_tokens), len(answer.prompt_tokens)
-    return f"prompt '{reference.prompt}' is tokenized differently ({ours} v {theirs} tokens)"
-
-
-def _newly_degenerate(reference: Output, answer: Output) -> str:
-    if not is_degenerate(answer.tokens) or is_degenerate(reference.tokens):
-        return ""
-    distinct = len(set(answer.tokens))
-    return f"prompt '{answer.prompt}' is degenerate: {distinct} distinct of {len(answer.tokens)} tokens"
-
-
-def _identical(pairs: Sequence[tuple[Output, Output]], profile: OutputProfile) -> OutputsVerdict:
-    hashes = [(ours.logits_sha256, theirs.logits_sha256) for ours, theirs in pairs]
-    if all(ours and ours == theirs for ours, theirs in hashes):
-        return OutputsVerdict(
-            Status.PASS, Equivalence.BITWISE, "all logits' hashes and greedy tokens equal", scope(profile)
-        )
-    known = "" if all(ours and theirs for ours, theirs in hashes) else ", logits not known"
-    return OutputsVerdict(Status.PASS, Equivalence.GREEDY, f"all greedy tokens equal{known}", scope(profile))
-
-
-def _judge_divergences(found: Sequence[Divergence], prompts: int, limits: Limits) -> OutputsVerdict:
-    ordered = sorted(found, key=lambda divergence: _severity(divergence, limits), reverse=True)
-    worst = ordered[0]
-    status, word, meaning = _meaning(worst.margin, limits)
-    why = f"{len(found)} of {prompts} prompts diverge, {worst}: {meaning}"
-    return OutputsVerdict(status, word, why, "\n\n".join(_show(divergence) for divergence in ordered))
-
-
-def _severity(divergence: Divergence, limits: Limits) -> tuple[int, float]:
-    """Order proof before doubt before ties, then by margin."""
-    status, _, _ = _meaning(divergence.margin, limits)
-    return (Status.PASS, Status.INCONCLUSIVE, Status.FAIL).index(status), divergence.margin or 0.0
-
-
-def _meaning(margin: float | None, limits: Limits) -> tuple[Status, Equivalence | None, str]:
-    if margin is None:
-        return Status.INCONCLUSIVE, None, "whether this is a tie cannot be known"
-    if margin <= limits.tie:
-        return Status.PASS, Equivalence.NEAR_TIE, f"a near-tie (at most {limits.tie:g} nat)"
-    if margin > limits.hard:
-        return Status.FAIL, Equivalence.DIFFERENT, f"no tie explains this (above {limits.hard:g} nat)"
-    return (
-        Status.INCONCLUSIVE,
-        None,
-        f"more than a tie ({limits.tie:g} nat) and less than proof ({limits.hard:g} nat)",
+    own, candidates_own = (own_of(outputs) for outputs in zip(*pairs, strict=True))
+    tolerable = tolerated(allowed, limits, own.figures, candidates_own.figures, own.largest_flip)
+    rows = rows_of(compared.figures, tolerable, compared.positions, compared.decoded)
+    hard_flips = compared.hard_flips(tolerable.hard)
+    worst = compared.worst(tolerable.hard, tolerable.figures.maximum, shown.SHOWN_PROMPTS)
+    figures = shown.figures_text(rows, hard_flips, compared.positions, tolerable.hard)
+    found = _tier(rows, hard_flips, pairs, limits, allowed)
+    place = f", {shown.place_text(worst[0].place)}" if found.wrong else ""
+    notes = "".join(f"; {note}" for note in tolerable.notes)
+    why = f"{figures}{place}{notes}{found.why}"
+    detail = "\n".join(
+        [
+            *shown.figures_table(rows, hard_flips, tolerable, _unjudged(compared)),
+            *shown.prompts_apart(worst, pairs),
+        ]
     )
+    return replace(found, why=why, detail=detail)
 
 
-def _show(divergence: Divergence) -> str:
-    return f"{divergence}\n{show_divergence(divergence.reference.text, divergence.other.text)}"
+def _tier(rows: Sequence[Row], hard_flips: int, pairs: Pairs, limits: Limits, allowed: Allowed) -> OutputsVerdict:
+    """The word, and what there is to add to the figures."""
+    parted = first_divergences(pairs)
+    unseen = [each for each in parted if each.reference.greedy is None or each.other.greedy is None]
+    hard_flips += sum(each.margin is not None and each.margin > limits.hard for each in unseen)
+    if not hard_flips and not any(row.over for row in rows):
+        if not parted:
+            return OutputsVerdict(Status.PASS, Equivalence.GREEDY, ", all greedy tokens equal")
+        margins = [each.margin for each in parted]
+        told = f", {len(parted)} of {len(pairs)} prompts diverge"
+        if all(margin is not None and margin <= limits.tie for margin in margins):
+            largest = max(margin for margin in margins if margin is not None)
+            why = f"{told}, at margins of at most {largest:.2g} nat (a near-tie up to {limits.tie:g})"
+            return OutputsVerdict(Status.PASS, Equivalence.NEAR_TIE, why)
+        return OutputsVerdict(Status.PASS, Equivalence.DISTRIBUTION, told)
+    if allowed.lossy is not None and _within_budget(rows, allowed.lossy):
+        # No count of flips: each costs a divergence of its own, so the budget bounds them too.
+        why = f", declared lossy ({allowed.factor or 'the KV cache'}: mean of at most {allowed.lossy:g})"
+        return OutputsVerdict(Status.PASS, Equivalence.LOSSY_DECLARED, why)
+    if allowed.advisory and not hard_flips:
+        why = f"; advisory: nothing is calibrated for {allowed.advisory}"
+        return OutputsVerdict(Status.INCONCLUSIVE, Equivalence.DIFFERENT, why, advisory=allowed.advisory)
+    return OutputsVerdict(Status.FAIL, Equivalence.DIFFERENT, "")
 
 
-def _first_texts(reference: Mapping[str, Output], answers: Mapping[str, Output], profile: OutputProfile) -> str:
-    shown = [
-        f"prompt '{prompt.name}'\n{show_divergence(reference[prompt.name].text, answers[prompt.name].text)}"
-        for prompt in profile.prompts
-        if prompt.name in answers and reference[prompt.name].tokens != answers[prompt.name].tokens
-    ]
-    return "\n\n".join(shown)
+def _within_budget(rows: Sequence[Row], budget: float) -> bool:
+    means = [row for row in rows if row.name in _MEANS]
+    return all(row.found <= max(budget, row.limit or 0.0) for row in means)
+
+
+def _unjudged(compared: Comparison) -> dict[str, str]:
+    return {"median KLD": shown.figure(compared.median), "same top token": f"{100 * compared.same_top:.2f} %"}
+
+
+def _no_reference(why: str) -> OutputsVerdict:
+    return OutputsVerdict(Status.ERROR, None, f"the baseline is no reference: {why}", slug="E-no-baseline")
+
+
+def _inert(found: OutputsVerdict, allowed: Allowed) -> OutputsVerdict:
+    if found.equivalence is not Equivalence.BITWISE or not allowed.changes_numbers:
+        return found
+    return replace(found, inert=True, why=f"inert, {allowed.factor} should change numbers: {found.why}")
+
+
+def _told(
+    found: OutputsVerdict, profile: OutputProfile, pairs: Pairs, counts: Mapping[Positions, int] | None
+) -> OutputsVerdict:
+    """With how much was compared at the end of the reason, and what that does not show."""
+    why = f"{found.why} ({brief_scope(profile, counts)})"
+    return replace(found, why=why, scope=scope_text(profile, pairs, counts))

@@ -1,14 +1,25 @@
-"""How far apart harmless changes drive the outputs of a quantization, in nats of the reference's margin."""
+"""How coarse a model's weights are: the coarser, the further apart harmless changes drive its outputs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from harness.domain.model import Model
 
 _COARSE = re.compile(r"(?:^|[^A-Z0-9])(?:I?Q[1-4]_|I?Q[1-4](?:$|[^0-9])|MXFP4|NVFP4|TQ[12]_)")
-_FINE = re.compile(r"(?:^|[^A-Z0-9])(?:B?F16|F32|Q8_|Q6_|Q5_|I?Q[5-8]_)")
+_MIDDLE = re.compile(r"(?:^|[^A-Z0-9])(?:Q8_|Q6_|Q5_|I?Q[5-8]_)")
+_FULL = re.compile(r"(?:^|[^A-Z0-9])(?:B?F16|F32)")
+
+
+class Quant(StrEnum):
+    """A class of quantizations; the value is its name in reasons."""
+
+    FULL = "16 bits"
+    MIDDLE = "5 to 8 bits"
+    COARSE = "4 bits and less"
+    UNKNOWN = "unknown quantization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +40,18 @@ COARSE = Limits(tie=0.5, hard=2.0)
 UNKNOWN = Limits(tie=FINE.tie, hard=COARSE.hard)
 """Neither a tie is granted easily nor a difference proven easily: what lies between is left undecided."""
 
+_LIMITS = {Quant.FULL: FINE, Quant.MIDDLE: FINE, Quant.COARSE: COARSE, Quant.UNKNOWN: UNKNOWN}
+
+
+def quant_of(model: Model) -> Quant:
+    """The class of a model: by its declared quantization, else by its file's name."""
+    text = (model.quant or model.path or model.file_name).upper()
+    for quant, pattern in ((Quant.COARSE, _COARSE), (Quant.MIDDLE, _MIDDLE), (Quant.FULL, _FULL)):
+        if pattern.search(text):
+            return quant
+    return Quant.UNKNOWN
+
 
 def limits_of(model: Model) -> Limits:
-    """The limits for a model: by its declared quantization, else by its file's name."""
-    text = (model.quant or model.path or model.file_name).upper()
-    if _COARSE.search(text):
-        return COARSE
-    return FINE if _FINE.search(text) else UNKNOWN
+    """The limits for a model."""
+    return _LIMITS[quant_of(model)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.domain.build import NO_GPU, Build
+from harness.domain.build import Build
 from harness.domain.flags import FlagValue
 from harness.domain.node import NodeClass
 from harness.domain.patterns import override_pairs
@@ -17,7 +17,6 @@ PLACEMENTS = (CPU, HYBRID, GPU)
 
 DECIDING = ("ngl", "ot", "ncmoe")
 """The flags that decide it."""
-_HOST_BACKENDS = frozenset({"cpu", "blas"})
 
 
 def placement_of(build: Build, node_class: NodeClass, flags: Mapping[str, FlagValue]) -> str:
@@ -28,17 +27,10 @@ def placement_of(build: Build, node_class: NodeClass, flags: Mapping[str, FlagVa
         node_class: The class; one without GPUs has nothing to place on.
         flags: The arm's flags; those that are missing have their defaults.
     """
-    if node_class.no_gpu or not _has_gpu_code(build):
+    if node_class.no_gpu or not build.has_gpu_code:
         return CPU
     layers, overrides, cpu_experts = (flags.get(name, default_of(name)) for name in DECIDING)
     if layers == 0:
         return CPU
     to_cpu = any(buffer.upper().startswith("CPU") for _, buffer in override_pairs(str(overrides)))
     return HYBRID if to_cpu or cpu_experts else GPU
-
-
-def _has_gpu_code(build: Build) -> bool:
-    if build.wheel or (build.variants and all(each.wheel or each.platform.gpu == NO_GPU for each in build.variants)):
-        return False
-    backends = {backend.lower() for backend in build.source.backends} if build.source else set()
-    return not backends or not backends <= _HOST_BACKENDS

@@ -1,24 +1,28 @@
-"""Output equivalence with planted differences."""
+"""Output equivalence without distributions, as old journals have it, with planted differences."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
-from judging_support import GOOD_TOKENS, PROFILE, answers, output
+from judging_support import BASELINE, CANDIDATE, GOOD_TOKENS, PROFILE, answers, output
 
 from harness.domain.model import Model
 from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
-from harness.judging.outputs import OutputsVerdict, is_degenerate, judge_outputs
+from harness.judging.outputs import judge_outputs
+from harness.judging.outputs_allowed import allowed_of
+from harness.judging.outputs_sound import is_degenerate
+from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.quants import COARSE, FINE, UNKNOWN, Limits, limits_of
 from harness.judging.textdiff import show_divergence
 
+ALLOWED = allowed_of(BASELINE, CANDIDATE, None, (), None)
 FLIPPED = (*GOOD_TOKENS[:17], 999, *GOOD_TOKENS[18:])
 
 
 def judge(candidate: tuple[Output, ...], limits: Limits = FINE, baseline: tuple[Output, ...] = ()) -> OutputsVerdict:
-    return judge_outputs(baseline or answers(), candidate, PROFILE, limits)
+    return judge_outputs(baseline or answers(), candidate, PROFILE, limits, ALLOWED)
 
 
 def with_margin(margin: float | None) -> tuple[Output, ...]:

@@ -1,0 +1,79 @@
+"""What is tolerated of two arms' outputs: their contrast's class, and what is known of it, shipped or calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.domain.arm import Arm
+from harness.domain.build import HOST_BACKENDS
+from harness.domain.case import OutputCheck
+from harness.domain.node import NodeFacts
+from harness.domain.tolerance import ContrastClass, Tolerance
+from harness.judging.quants import quant_of
+from harness.judging.tolerances import Allowed, floor_of, kv_budget
+
+CPU = "the CPU"
+_VENDORS = {"cuda": "nvidia", "hip": "amd", "rocm": "amd", "metal": "apple"}
+"""Whose GPUs a backend is for; others, such as Vulkan, are for all."""
+
+
+def allowed_of(
+    reference: Arm, other: Arm, check: OutputCheck | None, known: Sequence[Tolerance], node: NodeFacts | None
+) -> Allowed:
+    """What is tolerated of an arm beside its reference.
+
+    Args:
+        reference: The arm that the other is compared with.
+        other: The arm in question.
+        check: What is declared of the two.
+        known: What calibrations found of the job's model.
+        node: Where both ran.
+    """
+    contrast, quant = contrast_class(reference, other, node), quant_of(reference.model)
+    shipped = f"shipped floor of {quant}, contrast of {contrast}"
+    calibrated = next((each for each in known if each.contrast is contrast), None)
+    declared = check.lossy if check else None
+    return Allowed(
+        floor=calibrated.figures if calibrated else floor_of(quant, contrast),
+        source=calibrated.source if calibrated else shipped,
+        widest=floor_of(quant, ContrastClass.BACKEND),
+        lossy=kv_budget(reference, other) if declared is None else declared,
+        factor=check.factor if check else "",
+        changes_numbers=check is not None and check.changes_numbers,
+        advisory="" if calibrated else _uncovered(reference, other, contrast, node),
+    )
+
+
+def contrast_class(reference: Arm, other: Arm, node: NodeFacts | None) -> ContrastClass:
+    """In what two arms differ, the widest difference first."""
+    if backend_of(reference, node) != backend_of(other, node):
+        return ContrastClass.BACKEND
+    if reference.build.fork is not other.build.fork:
+        return ContrastClass.FORK
+    return ContrastClass.FLAGS if reference.build == other.build else ContrastClass.BUILD
+
+
+def backend_of(arm: Arm, node: NodeFacts | None) -> str:
+    """What computes, in words: the CPU, or the GPUs of a vendor and how many layers are on them.
+
+    A build with code for GPUs uses them for large batches also where all layers lie on the CPU. Where the node is not
+    known, it is taken to have some.
+    """
+    if not arm.build.has_gpu_code or (node is not None and not node.gpus):
+        return CPU
+    source = arm.build.source
+    declared = {backend.lower() for backend in source.backends} - HOST_BACKENDS if source else set()
+    vendors = {gpu.vendor for gpu in node.gpus} if node else {"any"}
+    found = {_VENDORS.get(backend, backend) for backend in declared} or vendors
+    host = ", layers on the CPU" if arm.flags.get("ngl") == 0 else ""
+    return f"GPU ({', '.join(sorted(found))}{host})"
+
+
+def _uncovered(reference: Arm, other: Arm, contrast: ContrastClass, node: NodeFacts | None) -> str:
+    """Why the shipped table says nothing about this pair; empty where it does."""
+    if reference.model != other.model:
+        return f"two models, {reference.model.name} and {other.model.name}"
+    backends = dict.fromkeys((backend_of(reference, node), backend_of(other, node)))
+    if set(backends) != {CPU}:
+        return f"{' against '.join(backends)} ({contrast})"
+    return "" if reference.model.synthetic else f"{reference.model.name} ({contrast})"

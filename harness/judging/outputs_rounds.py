@@ -1,0 +1,103 @@
+"""All answers of a job: each other arm against the first, round by round.
+
+A round is one process of each arm that answered the prompts. What a first round finds wrong is asked again in fresh
+processes, and is a finding only where they show it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.domain.arm import Arm
+from harness.domain.case import OutputCheck
+from harness.domain.job import Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
+from harness.domain.tolerance import Tolerance
+from harness.domain.words import Equivalence, Status
+from harness.domain.workload import OutputProfile
+from harness.judging.outputs import judge_outputs
+from harness.judging.outputs_allowed import allowed_of
+from harness.judging.outputs_verdict import OutputsVerdict
+from harness.judging.quants import limits_of
+
+_ROUNDS = ("at first", "again in fresh processes")
+_WORST_FIRST = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS)
+
+
+def outputs_of_job(job: Job, runs: Sequence[ProcessRun], node: NodeFacts | None = None) -> tuple[OutputsVerdict, ...]:
+    """What the answers so far say of each arm but the first; empty where none are asked for or some are missing.
+
+    Args:
+        job: The job.
+        runs: Its processes so far.
+        node: Where it runs; unknown: a build that can use GPUs is taken to use some, so that more is advice.
+    """
+    by_arm = [[run for run in runs if run.step.arm == arm and run.step.outputs] for arm in range(len(job.arms))]
+    if job.outputs is None or not all(by_arm):
+        return ()
+    return compare_arms(job.arms, by_arm, job.output_checks, job.outputs, known=job.tolerances, node=node)
+
+
+def compare_arms(
+    arms: Sequence[Arm],
+    runs: Sequence[Sequence[ProcessRun]],
+    checks: Sequence[OutputCheck],
+    profile: OutputProfile,
+    *,
+    known: Sequence[Tolerance],
+    node: NodeFacts | None,
+) -> tuple[OutputsVerdict, ...]:
+    """Compare each other arm with the first.
+
+    Args:
+        arms: The arms, the reference first.
+        runs: Their processes, by arm, in order; those that answered no prompts are passed over.
+        checks: What is declared of each other arm; none where nothing is.
+        profile: What they were asked.
+        known: What calibrations found of the model.
+        node: Where they ran.
+    """
+    reference, *others = arms
+    baseline, *candidates = ([run.outputs for run in of_arm if run.step.outputs] for of_arm in runs)
+    limits = limits_of(reference.model)
+    found = []
+    for place, (other, candidate) in enumerate(zip(others, candidates, strict=True)):
+        check = checks[place] if len(checks) == len(others) else None
+        allowed = allowed_of(reference, other, check, known, node)
+        rounds = max(1, min(len(baseline), len(candidate)))
+        pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
+        found.append(_together([judge_outputs(ours, theirs, profile, limits, allowed) for ours, theirs in pairs]))
+    return tuple(found)
+
+
+def worst_of(found: Sequence[OutputsVerdict], labels: Sequence[str]) -> OutputsVerdict:
+    """The verdict that counts for a whole job: one that forbids to judge speed first.
+
+    Args:
+        found: One verdict for each other arm.
+        labels: Their names.
+    """
+    named = [replace(each, why=f"{label}: {each.why}") for each, label in zip(found, labels, strict=True)]
+    among = named if len(found) > 1 else found
+    return min(among, key=lambda each: (each.speed_may_be_judged, _WORST_FIRST.index(each.status)))
+
+
+def _together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
+    """Wrong only where every round says so; of several rounds the mildest finding counts."""
+    worst = min(rounds, key=lambda each: _WORST_FIRST.index(each.status))
+    wrong = [each for each in rounds if each.wrong]
+    if len(rounds) == 1 or worst.status is Status.ERROR or not wrong:
+        return worst
+    told = [f"{_ROUNDS[min(place, 1)]} {_word(each)}, {each.why}" for place, each in enumerate(rounds)]
+    if len(wrong) < len(rounds):
+        undecided = replace(wrong[0], status=Status.INCONCLUSIVE, equivalence=None, advisory="", repeated=False)
+        return replace(undecided, why=f"not repeated: {'; '.join(told)}")
+    mildest = min(rounds, key=lambda each: (not each.advisory, each.equivalence is Equivalence.BROKEN))
+    others = [text for each, text in zip(rounds, told, strict=True) if each is not mildest]
+    return replace(mildest, why="; ".join([mildest.why, *others]))
+
+
+def _word(found: OutputsVerdict) -> str:
+    return str(found.equivalence or found.status)

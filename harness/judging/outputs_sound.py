@@ -1,0 +1,69 @@
+"""What makes outputs unusable whatever they say: missing, not finite, other tokens, or text that turns in a circle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.domain.outputs import Output
+from harness.domain.workload import OutputProfile
+
+_MIN_TOKENS_SHARE = 8
+_MAX_SHARE = 0.9
+_MIN_TOKENS_VARIETY = 16
+_MIN_VARIETY = 0.1
+
+
+def incomplete(outputs: Mapping[str, Output], profile: OutputProfile) -> str:
+    """Which prompts have no answer, or one of another length than was asked for; empty if all are there."""
+    missing = [prompt.name for prompt in profile.prompts if prompt.name not in outputs]
+    if missing or not profile.prompts:
+        return f"{len(missing)} of {len(profile.prompts)} prompts have no answer: {', '.join(missing[:3]) or '-'}"
+    for prompt in profile.prompts:
+        got = len(outputs[prompt.name].tokens)
+        if got != profile.n_predict:
+            return f"prompt '{prompt.name}' has {got} tokens, {profile.n_predict} were asked for"
+    return ""
+
+
+def not_finite(outputs: Mapping[str, Output]) -> str:
+    """Which prompt has NaN or infinity among its logits; empty if none has."""
+    return next((f"prompt '{name}' has NaN or inf logits" for name, each in outputs.items() if not each.finite), "")
+
+
+def broken(reference: Mapping[str, Output], answers: Mapping[str, Output]) -> str:
+    """What is wrong with answers beside their reference, apart from which tokens they chose; empty if nothing is."""
+    checks: tuple[Callable[[Output, Output], str], ...] = (_tokenized_otherwise, _newly_degenerate)
+    found = not_finite({name: answers[name] for name in reference if name in answers})
+    for check in checks:
+        for name, output in reference.items():
+            found = found or (check(output, answers[name]) if name in answers else "")
+    return found
+
+
+def is_degenerate(tokens: Sequence[int]) -> bool:
+    """Whether an answer is one token over and over, or a few tokens in a circle."""
+    if len(tokens) < _MIN_TOKENS_SHARE:
+        return False
+    counts = Counter(tokens)
+    too_few = len(tokens) >= _MIN_TOKENS_VARIETY and len(counts) / len(tokens) < _MIN_VARIETY
+    return too_few or max(counts.values()) / len(tokens) > _MAX_SHARE
+
+
+def _tokenized_otherwise(reference: Output, answer: Output) -> str:
+    """A source that leads through no answer has no tokens of it: that is no other tokenizer."""
+    forced = reference.forced_tokens and answer.forced_tokens
+    for what, ours, theirs in (
+        ("prompt", reference.prompt_tokens, answer.prompt_tokens),
+        ("the answer to prompt", reference.forced_tokens if forced else (), answer.forced_tokens if forced else ()),
+    ):
+        if ours != theirs:
+            return f"{what} '{reference.prompt}' is tokenized differently ({len(ours)} v {len(theirs)} tokens)"
+    return ""
+
+
+def _newly_degenerate(reference: Output, answer: Output) -> str:
+    if not is_degenerate(answer.tokens) or is_degenerate(reference.tokens):
+        return ""
+    distinct = len(set(answer.tokens))
+    return f"prompt '{answer.prompt}' is degenerate: {distinct} distinct of {len(answer.tokens)} tokens"

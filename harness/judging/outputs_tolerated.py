@@ -1,0 +1,113 @@
+"""What is tolerated of two arms once it is known how far each is from itself, and which figures are beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.domain.tolerance import Figures
+from harness.judging.quants import Limits
+from harness.judging.tolerances import OWN_FACTOR, P99_POSITIONS, Allowed, at_most, for_positions, largest, times
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """The limits of one comparison.
+
+    Attributes:
+        figures: Of each figure the most that is tolerated.
+        hard: Margin of the reference, nats, above which another token is no rounding.
+        source: Where the limits are from, in words.
+        notes: What a reader has to know of the arms' own noise.
+    """
+
+    figures: Figures
+    hard: float
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure beside its limit.
+
+    Attributes:
+        name: Its name.
+        found: Its value.
+        limit: The most that is tolerated; ``None``: shown and not judged.
+    """
+
+    name: str
+    found: float
+    limit: float | None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is beyond its limit; what is no number is."""
+        return self.limit is not None and not self.found <= self.limit
+
+
+def tolerated(
+    allowed: Allowed,
+    limits: Limits,
+    own: Mapping[str, Figures],
+    candidates_own: Mapping[str, Figures],
+    largest_own_flip: float,
+) -> Tolerated:
+    """The limits: floors, or what the arms do to themselves under harmless changes where that is more.
+
+    The candidate's own noise widens them no further than the widest shipped floor, or the baseline's own noise: a
+    candidate that is broken under another batch must not be excused by it.
+
+    Args:
+        allowed: Floors, and where they are from.
+        limits: Of margins, at this quantization.
+        own: The baseline against itself, by variation.
+        candidates_own: The candidate against itself, by variation.
+        largest_own_flip: Largest margin, nats, at which the baseline flips against itself; 0: at none.
+    """
+    notes, parts = [], [allowed.floor]
+    ours, theirs = largest(own.values()), largest(candidates_own.values())
+    if ours:
+        parts.append(times(ours, OWN_FACTOR))
+    if theirs:
+        widened = times(theirs, OWN_FACTOR)
+        believed = at_most(widened, largest([*parts, allowed.widest]) or allowed.widest)
+        parts.append(believed)
+        if believed != widened:
+            notes.append(
+                f"the candidate differs from itself by more than is believed to be harmless ({_by(candidates_own)})"
+            )
+    figures = largest(parts) or allowed.floor
+    source = allowed.source
+    if figures != allowed.floor:
+        noise = f"{OWN_FACTOR:g} times what an arm differs from itself"
+        source += f", and where that is more {noise} ({_both(own, candidates_own)})"
+    return Tolerated(figures, max(limits.hard, OWN_FACTOR * largest_own_flip), source, tuple(notes))
+
+
+def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) -> tuple[Row, ...]:
+    """The judged figures beside their limits.
+
+    Args:
+        found: What was found.
+        tolerable: The limits.
+        positions: How many positions it was found at.
+        decoded: How many of them were decoded one at a time.
+    """
+    limits = for_positions(tolerable.figures, positions, decoded)
+    return (
+        Row("mean KLD", found.mean, limits.mean),
+        *([Row("decode mean", found.decode_mean, limits.decode_mean)] if decoded else []),
+        Row("p99", found.p99, limits.p99 if positions >= P99_POSITIONS else None),
+        Row("max", found.maximum, limits.maximum),
+    )
+
+
+def _both(own: Mapping[str, Figures], candidates_own: Mapping[str, Figures]) -> str:
+    named = {"baseline": own, "candidate": candidates_own}
+    return "; ".join(f"{name}: {_by(figures)}" for name, figures in named.items() if figures)
+
+
+def _by(own: Mapping[str, Figures]) -> str:
+    return ", ".join(f"mean {figures.mean:.2g} by {variation}" for variation, figures in own.items())
