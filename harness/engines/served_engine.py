@@ -1,4 +1,7 @@
-"""The engine of a build's own ``llama-server``, for both forks: it answers the requests of prompt profiles."""
+"""The engine of a build's own ``llama-server``, for both forks.
+
+It answers the requests of prompt profiles, which are timed, and prompts whose outputs are compared.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ import harness
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure, FailureKind
-from harness.domain.workload import Metric, PromptProfile
+from harness.domain.workload import Metric, OutputProfile, Prompt, PromptProfile
 from harness.engines.bench_argv import threads_of
 from harness.engines.embedded_engine import INSTALLED_UNDER, profile_request
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report
+from harness.engines.output_lines import asked_outputs, outputs_request
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows
 from harness.engines.programs import FOLDERS, checked_program, libraries_of, opaque_reason, with_libraries
@@ -80,12 +84,10 @@ class ServedEngine:
         return opaque_reason(self._executable())
 
     def refusal(self, order: Order) -> str:
-        """Why a server cannot do it: plain workloads, outputs, two first requests, flags that it cannot be told."""
+        """Why a server cannot do it: plain workloads, two first requests, flags that it cannot be told."""
         if order.plain:
             return f"llama-server times no {order.plain[0].name}: llama-bench does"
-        if order.outputs is not None:
-            return "llama-server gives no logits: outputs need an engine of a wheel"
-        if not order.of_profiles:
+        if not order.of_profiles and order.outputs is None:
             return "there is no request to answer"
         cold = [load.name for load in order.of_profiles if load.metric is Metric.COLD]
         if len(cold) > 1:
@@ -104,12 +106,14 @@ class ServedEngine:
         executable = self._executable()
         home = Path(harness.__file__).resolve().parent.parent
         request = {
+            "fork": str(self._build.fork),
             "argv": self._argv(executable, order),
             "environment": with_libraries(executable, dict(order.arm.environment)),
             "model": str(order.model),
             "deadline_s": _deadline_s(order.timeout_s),
             "repetitions": order.repetitions,
             "profiles": [profile_request(order, profile) for profile in order.profiles],
+            "outputs": outputs_request(order.outputs) if order.outputs else None,
         }
         return Command(
             (sys.executable, "-P", "-m", _CHILD),
@@ -122,10 +126,11 @@ class ServedEngine:
         events = read_events(ended.stdout)
         answered = profile_rows(order, events.answers)
         rows = tuple(answered.rows[load.name] for load in order.of_profiles if load.name in answered.rows)
-        problems = [*answered.problems, *_unfinished(events)]
+        outputs, misshapen = asked_outputs(order.outputs, events.outputs)
+        problems = [*answered.problems, *misshapen, *_unfinished(events)]
         return Report(
             rows=rows,
-            outputs=(),
+            outputs=outputs,
             load_s=load_seconds(events),
             engine={**identity(events), **answered.prompts},
             failure=first_failure(child_failure(ended, events), problems, order.workloads, rows, ended.stderr),
@@ -137,7 +142,7 @@ class ServedEngine:
 
     def _argv(self, executable: Path, order: Order) -> list[str]:
         threads = str(threads_of(order))
-        cells = max(_cells(profile) for profile in order.profiles)
+        cells = max([*map(_cells, order.profiles), *_cells_of_outputs(order.outputs)])
         return [
             *(str(executable), "-m", str(order.model), "-c", str(cells), "-np", "1", "-t", threads, "-tb", threads),
             *(word for said in _SWITCHED_OFF[self._build.fork] for word in self._known(said)),
@@ -172,8 +177,25 @@ def _deadline_s(timeout_s: float) -> float:
 
 def _cells(profile: PromptProfile) -> int:
     """Context cells that a request needs at most: no tokenizer makes more tokens than bytes, but for special ones."""
-    prompt = profile.prompt_tokens or len(profile.text.encode()) + _SPECIAL_TOKENS
-    return -(-(prompt + profile.n_predict + _SPECIAL_TOKENS) // _CELL_STEP) * _CELL_STEP
+    return _room(profile.prompt_tokens, profile.text, profile.n_predict)
+
+
+def _cells_of_outputs(profile: OutputProfile | None) -> list[int]:
+    """The same of each prompt whose outputs are compared, followed by what is generated or by its answer."""
+    return (
+        [_room(prompt.tokens, prompt.text, _most_after(profile, prompt)) for prompt in profile.prompts]
+        if profile
+        else []
+    )
+
+
+def _most_after(profile: OutputProfile, prompt: Prompt) -> int:
+    return max(profile.n_predict, min(profile.forced, len(prompt.answer.encode())) + 1)
+
+
+def _room(tokens: int, text: str, after: int) -> int:
+    prompt = tokens or len(text.encode()) + _SPECIAL_TOKENS
+    return -(-(prompt + after + _SPECIAL_TOKENS) // _CELL_STEP) * _CELL_STEP
 
 
 def _unfinished(events: Events) -> list[Failure]:

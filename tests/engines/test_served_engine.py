@@ -110,7 +110,7 @@ def test_what_a_server_cannot_do_is_refused(build: Build) -> None:
     assert "llama-bench does" in engine.refusal(_order(build, Workload(64, 0)))
     assert "no request" in engine.refusal(order(build, []))
     outputs = OutputProfile("o", (Prompt("p", "x"),), 4, 4)
-    assert "need an engine of a wheel" in engine.refusal(order(build, TIMED, outputs=outputs))  # type: ignore[arg-type]
+    assert engine.refusal(order(build, [], outputs=outputs)) == ""
     assert "completes no prompts" in engine.refusal(_order(build, embd=1))
     two = [ProfileWorkload(PromptProfile(name, "x", 2), Metric.COLD) for name in ("a", "b")]
     assert "a.cold and b.cold" in engine.refusal(_order(build, *two))
@@ -153,6 +153,8 @@ def test_a_child_that_did_not_finish_is_incomplete(build: Build) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"fork": "other"}, "fork"),
+        ({"outputs": {"prompts": []}}, "outputs"),
         ({"argv": []}, "argv"),
         ({"argv": [1]}, "argv"),
         ({"environment": {"A": 1}}, "environment"),
@@ -165,7 +167,8 @@ def test_a_child_that_did_not_finish_is_incomplete(build: Build) -> None:
     ],
 )
 def test_requests_that_are_not_understood_whole_are_refused(change: dict[str, Any], words: str) -> None:
-    good = {"argv": ["s"], "model": "m", "deadline_s": 5, "profiles": [{"name": "a", "text": "b", "n_predict": 2}]}
+    asked = [{"name": "a", "text": "b", "n_predict": 2}]
+    good = {"fork": "llama.cpp", "argv": ["s"], "model": "m", "deadline_s": 5, "profiles": asked}
     assert parse_request(json.dumps(good)).repetitions == 1
     with pytest.raises(EmbeddedError, match=words):
         parse_request(json.dumps({**good, **change}))

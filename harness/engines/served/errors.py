@@ -53,3 +53,9 @@ def truncated(doing: str, why: str) -> EmbeddedError:
 def wrong_answer(doing: str, what: str) -> EmbeddedError:
     """An answer to something else than was asked."""
     return EmbeddedError("E-answer-mismatch", f"not what was asked {doing}: {what}", exit_code=EXIT_DECODE)
+
+
+def no_logprobs(doing: str, what: str) -> EmbeddedError:
+    """The probabilities that were asked for are not in the answer."""
+    message = f"no log-probabilities {doing}: {what}; start nothing between harness and server that takes them out"
+    return EmbeddedError("E-logprobs-missing", message, exit_code=EXIT_DECODE)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.engines.embedded.errors import EmbeddedError
+from harness.engines.embedded.flags import FORKS
+from harness.engines.embedded.output_plan import OutputsPlan, outputs_plan
 from harness.engines.embedded.request import ProfilePlan, profile_plans
 
-_KEYS = frozenset({"argv", "environment", "model", "deadline_s", "repetitions", "profiles"})
+_KEYS = frozenset({"fork", "argv", "environment", "model", "deadline_s", "repetitions", "profiles", "outputs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +19,24 @@ class Request:
     """One server, to be started once.
 
     Attributes:
+        fork: Whose server it is: ``llama.cpp`` or ``ik_llama.cpp``.
         argv: Program and arguments, but for the address.
         environment: Variables beside this process's own.
         model: The model file; a server that says another is not ours.
         deadline_s: Seconds from now after which nothing is waited for any more.
         repetitions: Warm requests for each profile that wants them.
-        profiles: What to ask; at most the first is cold.
+        profiles: What to ask and time; at most the first is cold.
+        outputs: What to ask after that for its content; ``None``: nothing.
     """
 
+    fork: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     model: str
     deadline_s: float
     repetitions: int
     profiles: tuple[ProfilePlan, ...]
+    outputs: OutputsPlan | None
 
 
 def parse_request(text: str) -> Request:
@@ -55,10 +61,14 @@ def parse_request(text: str) -> Request:
         raise _refused("deadline_s", f"expected seconds, got {deadline!r}")
     if not isinstance(repetitions, int) or repetitions < 1:
         raise _refused("repetitions", f"expected a whole number above 0, got {repetitions!r}")
-    profiles = profile_plans(fields)
-    if not profiles:
-        raise _refused("profiles", "nothing is asked")
-    return Request(tuple(argv), environment, str(fields.get("model")), float(deadline), repetitions, profiles)
+    fork = str(fields.get("fork"))
+    if fork not in FORKS:
+        raise _refused("fork", f"expected {' or '.join(sorted(FORKS))}, got {fork!r}")
+    profiles, outputs = profile_plans(fields), outputs_plan(fields.get("outputs"))
+    if not profiles and outputs is None:
+        raise _refused("profiles", "nothing is asked, and no outputs either")
+    model = str(fields.get("model"))
+    return Request(fork, tuple(argv), environment, model, float(deadline), repetitions, profiles, outputs)
 
 
 def _refused(where: str, what: str) -> EmbeddedError:

@@ -96,18 +96,45 @@ class Server:
             raise foreign_server(f"its model is {said}")
         return found
 
-    def tokenize(self, text: str) -> list[int]:
-        """Token ids of a text, with the special tokens that begin a sequence.
+    def tokenize(self, text: str, *, special: bool = True, named: bool = True) -> list[int]:
+        """Token ids of a text.
+
+        Args:
+            text: The text.
+            special: Whether the special tokens that begin a sequence are among them.
+            named: Whether names of special tokens in the text stand for them; ik_llama.cpp's server always does so.
 
         Raises:
             EmbeddedError: Whatever goes wrong.
         """
-        body = {"content": text, "add_special": True, "with_pieces": False}
+        body = {"content": text, "add_special": special, "parse_special": named, "with_pieces": False}
         found = self._json("POST", "/tokenize", body, "when asked to tokenize")
         tokens = found.get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
             raise error_answer("when asked to tokenize", 500, f"no token ids in {str(found)[:60]}")
         return tokens
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """Text of token ids, for a person to read.
+
+        Raises:
+            EmbeddedError: Whatever goes wrong.
+        """
+        found = self._json("POST", "/detokenize", {"tokens": list(tokens)}, "when asked for the text of tokens")
+        return str(found.get("content", ""))
+
+    def ask(self, path: str, body: Mapping[str, Any], doing: str) -> Mapping[str, Any]:
+        """Send a request that is answered at once.
+
+        Args:
+            path: Where to.
+            body: The request.
+            doing: Which one it is, for messages.
+
+        Raises:
+            EmbeddedError: Whatever goes wrong.
+        """
+        return self._json("POST", path, body, doing)
 
     def complete(self, body: Mapping[str, Any], doing: str) -> tuple[int, StreamedAnswer]:
         """Send a request for a streamed completion.
@@ -150,8 +177,10 @@ class Server:
         except (OSError, http.client.HTTPException) as problem:
             self._require_life(doing, _DEATH_S)
             raise truncated(doing, str(problem) or type(problem).__name__) from None
-        if status != _OK or not isinstance(found, dict):
+        if status != _OK:
             raise error_answer(doing, status, error_of(found)[1])
+        if not isinstance(found, dict):
+            raise truncated(doing, f"it is no JSON object: {str(found)[:60]!r}")
         return found
 
     def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> tuple[int, Any]:

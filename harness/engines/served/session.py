@@ -55,6 +55,10 @@ def run(request: Request, channel: Channel) -> None:
         own_ns = time.perf_counter_ns() - ready
         for profile in profiles:
             _ask(server, profile, request.repetitions, channel, server.started + own_ns)
+        if request.outputs is not None:
+            from .outputs import emit_outputs  # noqa: PLC0415 - it brings numpy, which times nothing and takes time
+
+            emit_outputs(server, request.fork, request.outputs, channel)
     channel.emit("done", {})
 
 
