@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.builds.baselines import entry_of_word
-from harness.builds.entry import BuildEntry
+from harness.builds.entry import BuildEntry, SourceEntry
 from harness.builds.recipe_file import read_recipe
-from harness.domain.build import Build
+from harness.domain.build import Build, BuildSource
 from harness.domain.errors import BadInput
 
 
@@ -23,7 +23,8 @@ def declared_build(name: str, entry: BuildEntry) -> Build:
         BadInput: ``E-unknown-build``, ``E-no-baseline``, ``E-wrong-fork``, faults of a recipe or of the catalogue.
     """
     if entry.catalogue:
-        return catalogued_build(entry.catalogue, name)
+        build = catalogued_build(entry.catalogue, name)
+        return replace(build, source=_beside(build.source, entry.source)) if entry.source else build
     build = entry.build(name)
     if not entry.recipe:
         return build
@@ -46,3 +47,9 @@ def catalogued_build(word: str, name: str = "") -> Build:
     """
     found, entry = entry_of_word(word)
     return declared_build(name or found, entry.build)
+
+
+def _beside(catalogued: BuildSource | None, said: SourceEntry) -> BuildSource:
+    """What the catalogue says of a source, with what is said beside it in its place."""
+    source = said.source
+    return replace(catalogued or BuildSource(), **{key: getattr(source, key) for key in said.model_fields_set})

@@ -154,9 +154,8 @@ class BuildEntry(Table):
     def _one_origin(self) -> BuildEntry:
         _exactly_one({origin: getattr(self, origin) for origin in ORIGINS})
         if self.catalogue:
-            alien = [key for key in ("fork", "source") if key in self.model_fields_set]
-            if alien:
-                raise ValueError(f"'{alien[0]}' does not go with 'catalogue': the catalogue's entry says it")
+            if "fork" in self.model_fields_set:
+                raise ValueError("'fork' does not go with 'catalogue': the catalogue's entry says it")
         elif self.fork is None and not self.recipe:
             raise ValueError("'fork' is missing")
         if len({bool(variant.wheel) for variant in self.variants}) > 1:

@@ -1,12 +1,15 @@
-"""What is known of a build's source without running anything: what is said, and what its folder tells."""
+"""What is known of a build's source where a matrix is planned: commit and number, for conditions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
+from harness.builds.baselines import entry_of_word
 from harness.builds.cmake_cache import compilation_of
+from harness.builds.entry import BuildEntry
 from harness.builds.provenance import provenance_of
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
@@ -25,22 +28,66 @@ class KnownSource:
     commit: str = ""
     number: int | None = None
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to find out."""
+        return bool(self.commit) and self.number is not None
 
-@lru_cache(maxsize=256)
-def known_source(build: Build) -> KnownSource:
-    """Look at what the matrix says, then at the build folder of a build by path."""
-    said = KnownSource(build.source.commit, build.source.number) if build.source else KnownSource()
-    if not build.path or (said.commit and said.number is not None):
-        return said
-    told = _told(build)
-    return KnownSource(said.commit or told.commit, told.number if said.number is None else said.number)
+    def filled(self, other: KnownSource) -> KnownSource:
+        """It, and what it lacks from another source."""
+        return KnownSource(self.commit or other.commit, other.number if self.number is None else self.number)
 
 
-def _told(build: Build) -> KnownSource:
+Look: TypeAlias = Callable[[Build, Mapping[str, str]], KnownSource]
+"""Finds out what the files of a build tell; the variables are what its programs get."""
+
+
+def source_of_folder(build: Build, environment: Mapping[str, str] | None = None) -> KnownSource:
+    """What the build folder of a build by path tells; nothing is run."""
+    del environment
     try:
-        program = Path(BenchEngine(build).locate()[0])
+        program = Path(BenchEngine(build).locate()[0]) if build.path else None
     except BadInput:
+        program = None
+    if program is None:
         return KnownSource()
     made, told = provenance_of(program.parent), compilation_of(program).told
     number = (made.number if made else "") or told.get("number", "")
     return KnownSource((made.commit if made else "") or told.get("commit", ""), int(number) if number else None)
+
+
+class KnownSources:
+    """Commits and numbers of a matrix's builds, each looked for once, and only where somebody asks.
+
+    In this order: what the matrix says, what the build's files tell, and what was found out when it was put into the
+    catalogue.
+
+    Args:
+        look: Finds out what the files of a build tell, if it has some on this machine.
+    """
+
+    def __init__(self, look: Look = source_of_folder) -> None:
+        self._look = look
+        self._known: dict[Build, KnownSource] = {}
+
+    def of(self, build: Build, entry: BuildEntry, environment: Mapping[str, str]) -> KnownSource:
+        """What is known of a build.
+
+        Args:
+            build: The build.
+            entry: How the matrix declares it.
+            environment: Variables that its programs get, should they be asked.
+        """
+        if build not in self._known:
+            found = KnownSource(build.source.commit, build.source.number) if build.source else KnownSource()
+            found = found if found.complete else found.filled(self._look(build, environment))
+            found = found if found.complete else found.filled(_told_by_catalogue(entry))
+            self._known[build] = found
+        return self._known[build]
+
+
+def _told_by_catalogue(entry: BuildEntry) -> KnownSource:
+    told = entry_of_word(entry.catalogue)[1].told if entry.catalogue else {}
+    number = told.get("build number", "")
+    commit = told.get("commit", "").split(" ")[0]  # it may be said to have changes
+    return KnownSource(commit, int(number) if number.isdecimal() else None)

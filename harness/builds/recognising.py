@@ -11,19 +11,14 @@ from harness.builds.calls import Call, Run
 from harness.builds.cmake_cache import Compilation, compilation_of, same_value
 from harness.builds.linked import Linked, linked_libraries
 from harness.builds.provenance import Provenance, commit_differs, provenance_of
+from harness.builds.version import TIMEOUT_S, told_version
 from harness.domain.build import Build, Fork
-from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.programs import with_libraries
 
 PROGRAMS = ("llama-bench", "llama-server", "llama-cli", "llama-quantize", "llama-perplexity")
-_TELLS_ITS_VERSION = ("llama-server", "llama-cli", "llama-bench")
-_VERSION = re.compile(r"version: (?:(\d+) \((\w+)\)|\S+ \(build (\d+), commit (\w+)\))")
-"""``version: 9001 (abc1234)``; mainline with releases: ``version: 0.5.0-dev (build 9001, commit abc1234)``."""
-_BUILT_WITH = re.compile(r"built with (.+) for (\S+)")
 _LOADED_BACKEND = re.compile(r"load_backend: loaded (\w+) backend from (\S+)")
-_TIMEOUT_S = 60.0
 
 _BACKENDS = {
     "CUDA": ("libggml-cuda", "libcudart", "libcublas"),
@@ -128,13 +123,13 @@ def recognise(build: Build, run: Run, environment: Mapping[str, str] | None = No
     variables = with_libraries(program, environment or {})
     programs = {name: program.with_name(name) for name in PROGRAMS if program.with_name(name).is_file()}
     linked = linked_libraries(program, variables, run)
-    listing = run(Call((str(program), "--help"), _TIMEOUT_S, environment=variables))
+    listing = run(Call((str(program), "--help"), TIMEOUT_S, environment=variables))
     text = listing.stdout + listing.stderr
     loaded_late = {Path(file).name: Path(file) for _, file in _LOADED_BACKEND.findall(text)}
     libraries = {**linked.found, **loaded_late}
     compiled = compilation_of(program)
     made = provenance_of(program.parent)
-    version = _Version.asked(programs, variables, run)
+    version = told_version(program, variables, run)
     reported = _first(version.commit, made.reported if made else "", compiled.told.get("commit", ""))
     return Recognised(
         program=program,
@@ -158,34 +153,6 @@ def recognise(build: Build, run: Run, environment: Mapping[str, str] | None = No
 def missing_libraries(program: Path, run: Run) -> tuple[str, ...]:
     """Libraries without which a program can't start, as far as the loader tells."""
     return linked_libraries(program, with_libraries(program, {}), run).missing
-
-
-@dataclass(frozen=True, slots=True)
-class _Version:
-    """What a program says of itself."""
-
-    number: str = ""
-    commit: str = ""
-    compiler: str = ""
-
-    @classmethod
-    def asked(cls, programs: Mapping[str, Path], environment: Mapping[str, str], run: Run) -> _Version:
-        for name in _TELLS_ITS_VERSION:
-            if name in programs:
-                try:
-                    told = run(Call((str(programs[name]), "--version"), _TIMEOUT_S, environment=environment))
-                except BadInput:
-                    continue
-                text = told.stdout + told.stderr
-                if match := _VERSION.search(text):
-                    built = _BUILT_WITH.search(text)
-                    number, commit = filter(None, match.groups())
-                    return cls(
-                        "" if number == "0" else number,
-                        "" if commit == "unknown" else commit,
-                        built.group(1) if built else "",
-                    )
-        return cls()
 
 
 def _first(*found: str) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 
+from harness.builds.known import KnownSource, source_of_folder
+from harness.builds.version import Version, told_version
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
+from harness.engines.programs import with_libraries
 from harness.engines.registry import engine_for
 from harness.engines.served_engine import ServedEngine
-from harness.execution.builds import present_build
+from harness.execution.builds import present_build, run_call
 from harness.execution.process import ProcessSpec, clean_environment, run_once
 
 _HELP_TIMEOUT_S = 60.0
@@ -98,6 +102,34 @@ def known_options(builds: Iterable[Build], environment: Mapping[str, str] | None
         if isinstance(engine, BenchEngine) and engine.options:
             found[build.name] = engine.options
     return found
+
+
+def told_source(build: Build, environment: Mapping[str, str] | None = None) -> KnownSource:
+    """Commit and number of a build as its files on this machine tell them: its folder, and ``--version``.
+
+    Nothing is fetched or made to know more; nothing is known of a build that is not here.
+
+    Args:
+        build: The build.
+        environment: Variables that its programs get.
+    """
+    try:
+        here = present_build(build)
+        if here is None or not here.path:
+            return KnownSource()
+        engine = BenchEngine(here)
+        told = _version(engine.locate()[0], tuple(sorted((environment or {}).items())), _states(engine))
+    except BadInput:
+        return KnownSource()
+    number = int(told.number) if told.number else None
+    return source_of_folder(here).filled(KnownSource(told.commit, number))
+
+
+@lru_cache(maxsize=64)
+def _version(program: Path, environment: tuple[tuple[str, str], ...], states: tuple[tuple[int, int], ...]) -> Version:
+    """Times and sizes of its files make a new build another question."""
+    del states
+    return told_version(program, with_libraries(program, dict(environment)), run_call)
 
 
 def _states(engine: Engine) -> tuple[tuple[int, int], ...]:

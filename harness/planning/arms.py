@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
 
-from harness.builds.provenance import commit_differs
 from harness.builds.declared import declared_build
-from harness.builds.known import known_source
+from harness.builds.known import KnownSources
 from harness.domain.arm import Arm
 from harness.domain.build import Build
 from harness.domain.flags import Flags, FlagValue
@@ -26,6 +25,7 @@ from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.flags import FlagFault, Unsupported, complete
 from harness.models.card import written_quant
+from harness.planning.build_facts import with_builds_named
 from harness.planning.flag_faults import FlagFaults, PlaceOf
 from harness.planning.placement import placement_of
 from harness.planning.schema import Condition, ExcludeEntry, IncludeEntry, Matrix, ModelEntry, WhenEntry, Where
@@ -110,10 +110,14 @@ class Workshop:
     Args:
         matrix: The matrix.
         options: Option spellings of a build's ``--help``, by build, where it was read.
+        sources: What is known of the builds' commits and numbers.
     """
 
-    def __init__(self, matrix: Matrix, options: Mapping[str, frozenset[str]]) -> None:
-        self.matrix = matrix
+    def __init__(
+        self, matrix: Matrix, options: Mapping[str, frozenset[str]], sources: KnownSources | None = None
+    ) -> None:
+        self.builds = builds_of(matrix)
+        self.matrix = with_builds_named(matrix, self.builds, sources or KnownSources())
         self._options = options
         self._corners: dict[tuple[str, str, str], Corner] = {}
         self.faults = FlagFaults()
@@ -121,11 +125,6 @@ class Workshop:
         self.holding: set[int] = set()
         self._completed: dict[tuple[str, tuple[tuple[str, FlagValue], ...]], Flags | FlagFault | str] = {}
         self._arms: dict[tuple[object, ...], tuple[Arm, str]] = {}
-
-    @cached_property
-    def builds(self) -> dict[str, Build]:
-        """The domain's builds, by name."""
-        return builds_of(self.matrix)
 
     @cached_property
     def models(self) -> dict[str, Model]:
@@ -216,7 +215,7 @@ def expand_arms(workshop: Workshop) -> list[PlannedArm]:
 
 
 def holds(condition: Condition, build: Build, model: Model, node_class: NodeClass) -> bool:
-    """Whether a condition holds, its flags and placement apart."""
+    """Whether a condition holds, its flags and placement apart. Those on facts of builds name builds by now."""
     asked = (
         (condition.fork, build.fork.value),
         (condition.build, build.name),
@@ -225,21 +224,7 @@ def holds(condition: Condition, build: Build, model: Model, node_class: NodeClas
     )
     if any(names is not None and found not in names for names, found in asked):
         return False
-    if condition.quant is not None and model.quant not in {quant.upper() for quant in condition.quant}:
-        return False
-    return _is_source(condition, build)
-
-
-def _is_source(condition: Condition, build: Build) -> bool:
-    """Whether a build is of a commit and number; where that is not known, the matrix was refused before."""
-    if condition.build_number is None and condition.commit is None:
-        return True
-    known = known_source(build)
-    if condition.build_number is not None and (known.number is None or known.number not in condition.build_number):
-        return False
-    return condition.commit is None or any(
-        known.commit and not commit_differs(commit, known.commit) for commit in condition.commit
-    )
+    return condition.quant is None or model.quant in {quant.upper() for quant in condition.quant}
 
 
 def matches(where: Where, arm: PlannedArm) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.builds.known import KnownSources
 from harness.domain.case import (
     AttributionCheck,
     Case,
@@ -58,14 +59,19 @@ def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) 
 
 
 def expand_and_warn(
-    matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None
+    matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None, sources: KnownSources | None = None
 ) -> tuple[tuple[PlannedCase, ...], tuple[str, ...]]:
     """All cases of a matrix, and what is odd about it and yet no fault.
+
+    Args:
+        matrix: The matrix.
+        options: As for `expand`.
+        sources: What is known of the builds' commits and numbers; ``None``: what their folders tell.
 
     Raises:
         BadInput: As `expand`.
     """
-    expansion = _Expansion(matrix, options or {})
+    expansion = _Expansion(Workshop(matrix, options or {}, sources))
     return expansion.cases(), expansion.warnings()
 
 
@@ -87,9 +93,9 @@ class _ArmSet:
 class _Expansion:
     """One matrix on its way to cases; problems are collected and raised together."""
 
-    def __init__(self, matrix: Matrix, options: Mapping[str, frozenset[str]]) -> None:
-        self._matrix = matrix
-        self._workshop = Workshop(matrix, options)
+    def __init__(self, workshop: Workshop) -> None:
+        self._matrix = matrix = workshop.matrix
+        self._workshop = workshop
         self._problems: list[Problem] = []
         self._workloads = [
             _Asked(workload, entry.where, entry.where == Where(), matrix.source.at("workloads", index))

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.builds.known import KnownSources
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.planning.document import (
@@ -28,27 +29,29 @@ from harness.planning.schema import Matrix
 DEFAULT_NAME = "local"
 
 
-def load_matrix(path: str | Path) -> Matrix:
+def load_matrix(path: str | Path, sources: KnownSources | None = None) -> Matrix:
     """Load a matrix and check every name in it. Paths in it are resolved against the file that says them.
 
     Args:
         path: The file.
+        sources: What is known of the builds' commits and numbers; ``None``: what their folders tell.
 
     Raises:
         BadInput: With every problem of the file: ``E-matrix-invalid`` or, where all are of one kind, its own slug
             such as ``E-unknown-flag``; or what `read_document` raises.
     """
     document = read_document(_existing(Path(path)))
+    known = sources or KnownSources()
     try:
         matrix = Matrix.model_validate(document.data)
     except ValidationError as invalid:
         problems = schema_problems(invalid, document.source)
         pruned = _without_faulty_keys(document, invalid)
         if pruned is not None:
-            problems += reference_problems(pruned, [error["loc"] for error in invalid.errors(include_url=False)])
+            problems += reference_problems(pruned, known, [error["loc"] for error in invalid.errors(include_url=False)])
         raise report(document.source.file, problems) from invalid
     matrix._source = document.source  # noqa: SLF001 - set once, here; the file cannot say it
-    unknown = reference_problems(matrix)
+    unknown = reference_problems(matrix, known)
     if unknown:
         raise report(document.source.file, unknown)
     return matrix

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from harness.builds.known import KnownSources
 from harness.domain.node import NodeFacts
 from harness.planning.expand import expand_and_warn
 from harness.planning.fit import fit
@@ -20,6 +21,7 @@ def make_plan(
     patterns: Iterable[str] = (),
     nodes: Iterable[NodeFacts] | None = None,
     options: Mapping[str, frozenset[str]] | None = None,
+    sources: KnownSources | None = None,
 ) -> Plan:
     """Work a matrix out.
 
@@ -28,11 +30,12 @@ def make_plan(
         patterns: What to choose, as in `select`.
         nodes: Facts of the fleet's nodes; ``None``: not known, every class is taken to fit.
         options: Option spellings of a build's ``--help``, by build, where it was read.
+        sources: What is known of the builds' commits and numbers; ``None``: what their folders tell.
 
     Raises:
         BadInput: As `expand_and_warn` and `select`.
     """
-    every_case, warnings = expand_and_warn(matrix, options)
+    every_case, warnings = expand_and_warn(matrix, options, sources)
     fleet = None if nodes is None else tuple(nodes)
     if fleet is not None:
         every_case = fit(every_case, fleet)

@@ -10,7 +10,7 @@ from harness.builds.baselines import SIGN
 from harness.builds.choosing import as_variant
 from harness.builds.declared import declared_build
 from harness.builds.entry import ORIGINS
-from harness.builds.known import known_source
+from harness.builds.known import KnownSources
 from harness.domain.build import Build, Fork
 from harness.domain.canonical import id_part
 from harness.domain.errors import BadInput
@@ -21,7 +21,8 @@ from harness.engines.flags import complete, known_flags
 from harness.engines.registry import engine_for
 from harness.models.card import load_card, packaged_cards
 from harness.models.makeable import require_makeable
-from harness.models.quantize import QUANTS
+from harness.models.quantize import QUANTS, UNQUANTIZED
+from harness.planning.build_facts import asked_builds
 from harness.planning.configuration import Configuration
 from harness.planning.placement import DECIDING, PLACEMENTS
 from harness.planning.problems import INVALID, Problem
@@ -54,14 +55,15 @@ _ANY_BUILD = Build("any", Fork.IK_LLAMA_CPP, wheel="any")
 _CONDITION_KEYS = ("fork", "build", "model", "quant", "node_class", "placement")
 
 
-def reference_problems(matrix: Matrix, faulty: Iterable[KeyPath] = ()) -> list[Problem]:
+def reference_problems(matrix: Matrix, sources: KnownSources, faulty: Iterable[KeyPath] = ()) -> list[Problem]:
     """All names that nothing answers to, and names that are taken twice.
 
     Args:
         matrix: The matrix.
+        sources: What is known of the builds' commits and numbers.
         faulty: Keys that it lacks because they are faulty: what they would have declared is not missed.
     """
-    return list(_References(matrix, faulty).problems())
+    return list(_References(matrix, sources, faulty).problems())
 
 
 def _declared_by(key: KeyPath) -> str:
@@ -94,8 +96,9 @@ def _side_text(side: Side | None) -> str:
 class _References:
     """Looks every name of one matrix up."""
 
-    def __init__(self, matrix: Matrix, faulty: Iterable[KeyPath]) -> None:
+    def __init__(self, matrix: Matrix, sources: KnownSources, faulty: Iterable[KeyPath]) -> None:
         self._matrix = matrix
+        self._sources = sources
         self._faulty = frozenset(_declared_by(key) for key in faulty)
         quants = {entry.quant.upper() for entry in matrix.models.values() if entry.quant}
         self._is_time = {each.name: each.is_time for entry in matrix.workloads for each in names_of(entry)}
@@ -193,9 +196,9 @@ class _References:
         key = "card"
         try:
             found = load_card(card)
-            key = "quant"
-            if quant in QUANTS:
-                require_makeable(found, quant)
+            key = "quant" if quant else "card"
+            if quant in QUANTS or not quant:
+                require_makeable(found, quant or UNQUANTIZED)
         except BadInput as bad:
             if not isinstance(bad.__cause__, OSError):
                 yield Problem(bad.slug, self._at("models", name, key), f"{bad.where}: {bad.message}", bad.hint)
@@ -298,18 +301,13 @@ class _References:
             yield from self._each(key, [name.upper() for name in names] if key == "quant" else names, *path, key)
         for key, what in (("build_number", "number"), ("commit", "commit")):
             if getattr(condition, key) is not None:
-                yield from self._sources(condition, what, *path, key)
+                yield from self._unsaid_sources(condition, what, *path, key)
 
-    def _sources(self, condition: Condition, what: str, *path: str | int) -> Iterator[Problem]:
+    def _unsaid_sources(self, condition: Condition, what: str, *path: str | int) -> Iterator[Problem]:
         """What is not known of a build can't be a condition: it is said, and not guessed."""
-        builds = [
-            build
-            for name, build in self._builds_by_name.items()
-            if (condition.build is None or name in condition.build)
-            and (condition.fork is None or build.fork in condition.fork)
-        ]
-        for build in builds:
-            if not getattr(known_source(build), what) and (build.name, what) not in self._unsaid:
+        for build in asked_builds(condition, self._builds_by_name):
+            known = self._sources.of(build, self._matrix.builds[build.name], self._matrix.environment)
+            if not getattr(known, what) and (build.name, what) not in self._unsaid:
                 self._unsaid.add((build.name, what))
                 message = f"the {what} of build '{build.name}' is not known, so nobody can tell whether this holds"
                 hint = f"say it: [builds.{build.name}.source] {what} = ...; or name other builds in 'build'"

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from harness.builds.known import KnownSources
 from harness.domain.errors import BadInput
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.execution.executors import MakeExecutor, executor_factory
-from harness.execution.inspecting import known_options
+from harness.execution.inspecting import known_options, told_source
 from harness.execution.node import probe_node
 from harness.judging.stopping import SequentialStopping
 from harness.planning.arms import builds_of
@@ -77,7 +78,9 @@ class RunOptions:
 def plan_matrix(
     name: str | None, select: Sequence[str] = (), *, elsewhere: bool = False, nodes: Sequence[NodeFacts] = ()
 ) -> Plan:
-    """Load a matrix, expand it, select. Nothing is run but the ``--help`` of builds that lie here.
+    """Load a matrix, expand it, select.
+
+    Nothing is run but the ``--help`` of builds that lie here, and their ``--version`` where a condition asks for it.
 
     Args:
         name: Name or path; ``None`` for the default one.
@@ -88,10 +91,11 @@ def plan_matrix(
     Raises:
         BadInput: Whatever is wrong with the matrix or the selection.
     """
-    matrix = load_matrix(find_matrix(name))
+    sources = KnownSources(told_source)
+    matrix = load_matrix(find_matrix(name), sources)
     options = known_options(builds_of(matrix).values(), matrix.environment)
     fleet = nodes or (None if elsewhere else (probe_node(),))
-    return make_plan(matrix, select, fleet, options)
+    return make_plan(matrix, select, fleet, options, sources)
 
 
 def known_spreads(*, elsewhere: bool = False) -> KnownSpreads:
