@@ -34,6 +34,17 @@ class FlagKind(StrEnum):
     EXPERTS = "experts"
 
 
+class Numbers(StrEnum):
+    """Whether another value of a flag gives other logits, on a machine where nothing is broken."""
+
+    SAME = "same"
+    """It is about where things lie or who waits for whom: the arithmetic is the same."""
+    MAY = "may change"
+    """It depends on the fork, the build, the model, its quantization or the device."""
+    CHANGE = "change"
+    """Other arithmetic or other values: logits that stay the same to the bit show that the flag does nothing."""
+
+
 class Compare(StrEnum):
     """How an echoed field is compared with what was asked for."""
 
@@ -108,6 +119,7 @@ class FlagSpec:
         embedded: Whether the embedded engine takes it.
         spellings: Ways to say it to ``llama-bench``, newest first; empty where ``llama-bench`` has no such option.
         echoes: Fields that repeat it, newest first; the first one that a row has is compared.
+        numbers: Whether another value gives other logits.
     """
 
     name: str
@@ -121,6 +133,7 @@ class FlagSpec:
     embedded: bool = False
     spellings: tuple[Spelling, ...] = ()
     echoes: tuple[Echo, ...] = ()
+    numbers: Numbers = Numbers.MAY
 
     @property
     def expected(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.domain.flags import FlagValue
-from harness.engines.flag_spec import NONE, Compare, Echo, FlagKind, FlagSpec, Spelling
+from harness.engines.flag_spec import NONE, Compare, Echo, FlagKind, FlagSpec, Numbers, Spelling
 
 _SHARED_KV = ("f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl")
 _IK_KV = (*_SHARED_KV, "q6_0", "q8_KV")
@@ -353,7 +353,20 @@ _IK_ONLY = (
     ),
 )
 
-MAINLINE = {spec.name: spec for spec in (*_BOTH, *_MAINLINE_ONLY)}
+_NUMBERS = {
+    **dict.fromkeys(("mmap", "lzm", "numa", "poll", "cpu_strict", "thp", "defer_experts", "gr"), Numbers.SAME),
+    **dict.fromkeys(("fa", "ctk", "ctv", "ser"), Numbers.CHANGE),
+}
+"""What is known of the logits; the others may change them. Not here although it was equal to the bit where it was
+measured: fused experts and merged weights (``fmoe``, ``muge``, ``mqkv``, ``rcache``), ``rtr`` on some quantizations and
+``t`` in one of the forks. That is no promise for other models and devices."""
+
+
+def _told(specs: tuple[FlagSpec, ...]) -> dict[str, FlagSpec]:
+    return {spec.name: replace(spec, numbers=_NUMBERS.get(spec.name, Numbers.MAY)) for spec in specs}
+
+
+MAINLINE = _told((*_BOTH, *_MAINLINE_ONLY))
 """Flags of llama.cpp by canonical name, in the order of the command line."""
-IK = {spec.name: spec for spec in (*_BOTH, *_IK_ONLY)}
+IK = _told((*_BOTH, *_IK_ONLY))
 """Flags of ik_llama.cpp by canonical name, in the order of the command line."""

@@ -28,7 +28,8 @@ CHECKOUT_FOLDER = "matrices"
 _BARE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_DEPTH = 16
 _PATH_KEYS = {"builds": ("path", "recipe"), "models": ("path", "card")}
-_FILES = {"card": (".json",), "profile": (".txt", ".md")}
+_PATH_KEYS_OF_LISTS = {"workloads": "profile", "checks": "prompts"}
+_FILES = {"card": (".json",), "profile": (".txt", ".md"), "prompts": (".toml",)}
 """How the name of a file ends where a key may also hold another kind of name."""
 
 
@@ -142,7 +143,7 @@ def _depth(data: dict[str, Any]) -> int:
 
 
 def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
-    """Paths of builds, models, card files and profiles are relative to the file that says them."""
+    """Paths of builds, models, card files, profiles and prompts are relative to the file that says them."""
     for section, keys in _PATH_KEYS.items():
         entries = layer.get(section)
         for entry in entries.values() if isinstance(entries, dict) else ():
@@ -151,9 +152,10 @@ def _resolve_paths(layer: dict[str, Any], folder: Path) -> None:
             variants = entry.get("variants") if isinstance(entry, dict) else None
             for variant in variants if isinstance(variants, list) else ():
                 _resolve(variant, "path", folder)
-    workloads = layer.get("workloads")
-    for entry in workloads if isinstance(workloads, list) else ():
-        _resolve(entry, "profile", folder)
+    for section, key in _PATH_KEYS_OF_LISTS.items():
+        listed = layer.get(section)
+        for entry in listed if isinstance(listed, list) else ():
+            _resolve(entry, key, folder)
 
 
 def _resolve(entry: Any, key: str, folder: Path) -> None:
@@ -170,7 +172,7 @@ def _home_expanded(value: str) -> Path:
 
 
 def _is_path(key: str, value: str) -> bool:
-    """A card and a profile may also be the name of a packaged one."""
+    """A card, a profile and prompts may also be the name of packaged ones."""
     return bool(value) and (key in ("path", "recipe") or "/" in value or value.endswith(_FILES.get(key, ())))
 
 

@@ -22,7 +22,8 @@ from harness.domain.case import (
 )
 from harness.domain.errors import BadInput
 from harness.domain.words import Kind, Status
-from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Prompt, Timed, Workload, is_time
+from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Timed, Workload, is_time
+from harness.engines.numbers import changes_numbers
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.content import content_claim, content_note
@@ -32,6 +33,7 @@ from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.plan import PlannedCase
 from harness.planning.problems import Problem, report
 from harness.planning.profiles import workloads_of
+from harness.planning.prompt_sets import output_profile
 from harness.planning.schema import (
     ContrastEntry,
     FactorEntry,
@@ -224,14 +226,17 @@ class _Expansion:
             if check.kind != "outputs":
                 continue
             origin = self._matrix.source.at("checks", index)
-            profile = _profile(check)
+            profile = output_profile(check)
             for factor, pair in self._pairs_of_outputs(check, origin):
                 if claim := content_claim((pair.baseline.arm, pair.candidate.arm)):
                     hint = "compare builds on one file, or models that are trained"
                     self._problems.append(Problem("E-synthetic-claim", origin, claim, hint))
                     break
                 both = _ArmSet((pair.baseline, pair.candidate), pair.note)
-                yield self._case_of_arms(Kind.EQUIVALENCE, both, profile, OutputCheck(check.name, factor), origin)
+                declared = OutputCheck(
+                    check.name, factor, check.lossy, changes_numbers(*(arm.arm for arm in both.arms))
+                )
+                yield self._case_of_arms(Kind.EQUIVALENCE, both, profile, declared, origin)
 
     def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, Pair]]:
         if check.factor:
@@ -397,11 +402,6 @@ def _contrast_check(entry: ContrastEntry) -> Check:
     if entry.kind == "pitfall":
         return PitfallCheck(entry.name, entry.factor, entry.source, entry.instead)
     return ContrastCheck(entry.name, entry.factor, Expectation(entry.expect))
-
-
-def _profile(check: OutputsEntry) -> OutputProfile:
-    prompts = tuple(Prompt(f"p{number}", text) for number, text in enumerate(check.prompts, start=1))
-    return OutputProfile(check.name, prompts, check.n_predict, check.positions)
 
 
 def _say_where_outputs_are_not_compared(cases: Sequence[PlannedCase]) -> list[PlannedCase]:

@@ -14,7 +14,7 @@ from harness.engines.flags import known_flags
 from harness.planning import schema
 from harness.planning.problems import INVALID, Problem
 from harness.planning.source import Source
-from harness.planning.values import AtKey
+from harness.planning.values import LISTED, NAME_RULE, NAMED, AtKey
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {
     "builds": BuildEntry,
@@ -26,6 +26,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "exclude": schema.ExcludeEntry,
     "contrasts": schema.ContrastEntry,
     "workloads": schema.WorkloadEntry,
+    "prompts": schema.PromptEntry,
     "policy": schema.Policy,
 }
 _CHECKS: Mapping[str, type[BaseModel]] = {
@@ -43,7 +44,6 @@ _WORDS = {"a valid dictionary": "a table", "a valid list": "a list", "a valid st
 """The validator speaks of Python, users write TOML."""
 _PREFIX = "Input should be "
 _LONGEST = 60
-_NAME_RULE = "letters and digits, with single '.', '_' or '-' between them"
 _NAME_OF_TABLE = "[key]"
 """The validator's last path part where it complains about a table's name and not about its content."""
 
@@ -97,9 +97,9 @@ def _key_hint(error: dict[str, Any]) -> str:
 
 def _type_message(error: dict[str, Any]) -> str:
     if error["loc"] and error["loc"][-1] == _NAME_OF_TABLE:
-        return f"a name is made of {_NAME_RULE}"
+        return f"a name is made of {NAME_RULE}"
     if error["type"] == "string_pattern_mismatch":
-        return f"expected {_NAME_RULE}, found {_shown(error['input'])}"
+        return f"expected {NAME_RULE}, found {_shown(error['input'])}"
     message: str = error["msg"]
     if message.startswith(_PREFIX):
         wanted = message.removeprefix(_PREFIX).split(" or instance of ")[0]
@@ -127,7 +127,7 @@ def _without_tag(location: tuple[str | int, ...]) -> tuple[str | int, ...]:
     depth = 2
     if location[0] == "checks" and len(location) > depth and location[depth] in _CHECKS:
         location = (*location[:depth], *location[depth + 1 :])
-    return tuple(part for part in location if part != _NAME_OF_TABLE)
+    return tuple(part for part in location if part not in (_NAME_OF_TABLE, LISTED, NAMED))
 
 
 def _known_keys(location: tuple[str | int, ...]) -> tuple[str, ...]:

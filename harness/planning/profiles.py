@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.domain.workload import Metric, ProfileWorkload, PromptProfile, Timed, Workload
 from harness.planning.schema import WorkloadEntry
+from harness.planning.texts import packaged_folder, read_text
 
 TEXT_SUFFIXES = (".txt", ".md")
 _METRICS = (Metric.COLD, Metric.TTFT, Metric.PREFILL, Metric.DECODE)
 _DEFAULT_PREDICT = 128
 _NO_DEFAULTS: Mapping[str, Any] = {}
-_MAX_TEXT_BYTES = 256 * 1024
-"""The text stands in the journal once for each case; ``prompt_tokens`` makes long prompts of short texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def load_profile(entry: WorkloadEntry) -> PromptProfile:
         path, defaults = _packaged(entry.profile)
     return PromptProfile(
         name=_name(entry),
-        text=_text(path),
+        text=read_text(path, "profile", missing="E-unknown-profile", unreadable="E-profile-unreadable"),
         n_predict=entry.n_predict or defaults.get("n_predict", _DEFAULT_PREDICT),
         prompt_tokens=defaults.get("prompt_tokens", 0) if entry.prompt_tokens is None else entry.prompt_tokens,
     )
@@ -86,14 +84,10 @@ def is_path(profile: str) -> bool:
 @lru_cache(maxsize=1)
 def packaged_profiles() -> Mapping[str, Mapping[str, Any]]:
     """The profiles that come with the package: by name, their default lengths and what they are like."""
-    data: Mapping[str, Mapping[str, Any]] = tomllib.loads((_folder() / "profiles.toml").read_text(encoding="utf-8"))
+    data: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+        (packaged_folder() / "profiles.toml").read_text(encoding="utf-8")
+    )
     return data
-
-
-def _folder() -> Path:
-    package = Path(str(resources.files("harness")))
-    folders = (package / "_matrices" / "prompts", package.parent / "matrices" / "prompts")
-    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def _packaged(name: str) -> tuple[Path, Mapping[str, Any]]:
@@ -103,27 +97,7 @@ def _packaged(name: str) -> tuple[Path, Mapping[str, Any]]:
         if not hint.startswith("did you mean"):
             hint = f"{hint}; a profile of your own is the path of a text file"
         raise BadInput("E-unknown-profile", f"there is no profile '{name}'", hint=hint)
-    return _folder() / f"{name}.txt", known[name]
-
-
-def _text(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as failure:
-        message = f"the text of the profile can't be read: {failure.strerror}: {path}"
-        raise BadInput("E-unknown-profile", message, hint="paths are relative to the matrix") from failure
-    if len(data) > _MAX_TEXT_BYTES:
-        message = f"{path} has {len(data)} bytes, a profile's text has at most {_MAX_TEXT_BYTES}"
-        raise BadInput("E-profile-unreadable", message, hint="prompt_tokens repeats a short text")
-    try:
-        text = data.decode("utf-8").strip()
-    except UnicodeDecodeError as failure:
-        message = f"{path} is not text in UTF-8: byte {failure.start}"
-        raise BadInput("E-profile-unreadable", message) from failure
-    if not text or "\0" in text:
-        wrong = "holds a null character" if text else "is empty"
-        raise BadInput("E-profile-unreadable", f"the text of {path} {wrong}")
-    return text
+    return packaged_folder() / f"{name}.txt", known[name]
 
 
 def _plain(entry: WorkloadEntry) -> Workload:

@@ -27,6 +27,7 @@ from harness.planning.configuration import Configuration
 from harness.planning.placement import DECIDING, PLACEMENTS
 from harness.planning.problems import INVALID, Problem
 from harness.planning.profiles import load_profile, names_of
+from harness.planning.prompt_sets import output_profile
 from harness.planning.schema import (
     Condition,
     ContrastEntry,
@@ -230,8 +231,16 @@ class _References:
                 yield from self._threshold(check, index)
             elif check.kind == "outputs":
                 yield from self._each("contrast", check.contrasts, "checks", index, "contrasts")
+                yield from self._prompts(check, "checks", index)
                 if check.factor:
                     yield from self._factor(check, "checks", index)
+
+    def _prompts(self, check: OutputsEntry, *path: str | int) -> Iterator[Problem]:
+        try:
+            output_profile(check)
+        except BadInput as bad:
+            said = f"{bad.where}: {bad.message}" if bad.where else bad.message
+            yield Problem(bad.slug, self._at(*path, "prompts"), said, bad.hint)
 
     def _factors(self, entry: ContrastEntry, *path: str | int) -> Iterator[Problem]:
         """The one factor, or the two of an attribution: each sound, and two that verdicts can tell apart."""

@@ -35,7 +35,8 @@ from harness.planning.values import (
     PathText,
     Positive,
     Predicted,
-    Prompt,
+    Prompts,
+    PromptText,
     Repeats,
     Settings,
     Side,
@@ -48,6 +49,8 @@ from harness.planning.values import (
     Value,
     Variables,
 )
+
+_ONE_FACTOR = ("factor", "baseline", "candidate")
 
 
 class Entry(BaseModel):
@@ -276,18 +279,50 @@ class OutputsEntry(Entry):
     baseline: Side | None = None
     candidate: Side | None = None
     where: Where = Where()
-    prompts: Annotated[list[Prompt], Field(min_length=1)]
+    prompts: Prompts
+    prompts_only: list[str] = []
     n_predict: SomeTokens = 32
-    positions: SomeTokens = 64
+    positions: SomeTokens = 96
+    forced: Tokens = 20
+    top: Annotated[int, Field(ge=2, le=100)] = 20
+    variations: list[Literal["batch", "threads"]] = ["batch", "threads"]
+    lossy: Positive | None = None
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> OutputsEntry:
-        own = [key for key in ("factor", "baseline", "candidate") if key in self.model_fields_set]
+        own = [key for key in _ONE_FACTOR if key in self.model_fields_set]
         if self.contrasts and (own or "where" in self.model_fields_set):
             raise ValueError("takes either 'contrasts' or 'factor', 'baseline', 'candidate' and 'where'")
-        if not self.contrasts and len(own) != len(("factor", "baseline", "candidate")):
+        if not self.contrasts and len(own) != len(_ONE_FACTOR):
             raise ValueError("needs 'contrasts', or all of 'factor', 'baseline' and 'candidate'")
         return self
+
+
+class PromptEntry(Entry):
+    """``[[prompts]]`` of a file of prompts."""
+
+    name: Name
+    text: PromptText | None = None
+    file: PathText = ""
+    answer: PromptText = ""
+    tokens: Tokens = 0
+    fills: Tokens = 0
+
+    @model_validator(mode="after")
+    def _one_text_and_length(self) -> PromptEntry:
+        if (self.text is None) == (not self.file):
+            raise ValueError(f"needs exactly one of 'text' and 'file', found {'both' if self.file else 'neither'}")
+        if self.tokens and self.fills:
+            raise ValueError("takes either 'tokens' or 'fills'")
+        if self.text == "" and (self.tokens or self.fills):
+            raise ValueError("an empty text can't be repeated: leave out 'tokens' and 'fills'")
+        return self
+
+
+class PromptSet(Entry):
+    """A file of prompts."""
+
+    prompts: Annotated[list[PromptEntry], Field(min_length=1)]
 
 
 class MemoryEntry(Entry):
@@ -375,9 +410,6 @@ def _exactly_one(first: str, first_value: object, second: str, second_value: obj
     if bool(first_value) == bool(second_value):
         found = "both" if first_value else "neither"
         raise ValueError(f"needs exactly one of '{first}' and '{second}', found {found}")
-
-
-_ONE_FACTOR = ("factor", "baseline", "candidate")
 
 
 def _keys_fit_kind(contrast: ContrastEntry) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator, StringConstraints
+from pydantic import AfterValidator, Discriminator, Field, PlainValidator, StringConstraints, Tag
 
 from harness.domain.flags import FlagValue
 from harness.domain.paths import usable_path
@@ -18,6 +18,10 @@ from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
 from harness.planning.number_range import NumberRange, read_range
 
+LISTED, NAMED = "[listed]", "[named]"
+"""Parts that the validator adds to the path of prompts: what it took them for."""
+NAME_RULE = "letters and digits, with single '.', '_' or '-' between them"
+_NAME = r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$"
 _MAX_NAME = 100
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _ENVIRONMENT = "environment"
@@ -185,6 +189,11 @@ def _capability(found: str) -> str:
     return found
 
 
+def _how_said(found: Any) -> str:
+    """Whether prompts are listed, or a set of them is named."""
+    return LISTED if isinstance(found, list) else NAMED
+
+
 def _prompt(found: str) -> str:
     """What engines can be asked: their texts end at a null character."""
     if "\0" in found:
@@ -209,7 +218,7 @@ Margin = Annotated[
     float | Literal["auto"],
     PlainValidator(_margin, json_schema_input_type=Literal["auto"] | Annotated[float, Field(gt=0, lt=1)]),
 ]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([._-]?[A-Za-z0-9]+)*$", max_length=_MAX_NAME)]
+Name = Annotated[str, StringConstraints(pattern=_NAME, max_length=_MAX_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 PathText = Annotated[str, AfterValidator(usable_path)]
 Variables = dict[Annotated[str, AfterValidator(_variable)], Annotated[str, AfterValidator(_variable_text)]]
@@ -226,4 +235,10 @@ Minutes = Annotated[float, Field(gt=0, le=_MAX_MINUTES)]
 Timeout = Annotated[float, Field(gt=0, le=_MAX_TIMEOUT_S)]
 Address = Annotated[str, AfterValidator(_address)]
 Capability = Annotated[str, AfterValidator(_capability)]
+PromptText = Annotated[str, AfterValidator(_prompt)]
 Prompt = Annotated[Text, AfterValidator(_prompt)]
+Prompts = Annotated[
+    Annotated[Annotated[list[Prompt], Field(min_length=1)], Tag(LISTED)]
+    | Annotated[PathText, Field(min_length=1), Tag(NAMED)],
+    Discriminator(_how_said),
+]

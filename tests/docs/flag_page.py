@@ -13,7 +13,11 @@ _HEAD = """# Flags
 
 Flags have one name in a matrix, whatever a fork or a tool calls them, and every one is passed explicitly: defaults
 moved in both forks. What a build does not know makes its case `unsupported`. *Default* is the value of an arm that does
-not say the flag; *wheel* says whether the embedded engine takes it.
+not say the flag; *wheel* says whether the embedded engine takes it. *Logits* says what another value does to them where
+nothing is broken. Where a flag must *change* them, outputs that are equal to the bit are *inert*: it does nothing.
+"""
+_COLUMNS = """| flag | meaning | values | default | `llama-bench` | wheel | logits |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -24,7 +28,7 @@ def page() -> str:
 
 def _fork(fork: Fork) -> Iterator[str]:
     yield (
-        f"## {fork}\n\n| flag | meaning | values | default | `llama-bench` | wheel |\n|---|---|---|---|---|---|\n"
+        f"## {fork}\n\n{_COLUMNS}"
         + "".join(
             _row(spec) for _, spec in sorted({**specs(fork, Tool.LLAMA_BENCH), **specs(fork, Tool.EMBEDDED)}.items())
         )
@@ -40,6 +44,7 @@ def _row(spec: FlagSpec) -> str:
         f"`{spec.default}`",
         options,
         "yes" if spec.embedded else "no",
+        spec.numbers,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 

@@ -39,6 +39,7 @@ TABLES: list[type[BaseModel]] = [
     schema.WorkloadEntry,
     schema.FloorEntry,
     schema.OutputsEntry,
+    schema.PromptEntry,
     schema.MemoryEntry,
     schema.Policy,
     schema.TradeEntry,

@@ -76,7 +76,7 @@ def test_a_text_of_ones_own_is_found_beside_the_matrix(tmp_path: Path) -> None:
         ('profile = "empty.txt"', "E-profile-unreadable", "is empty"),
         ('profile = "null.txt"', "E-profile-unreadable", "null character"),
         ('profile = "latin.txt"', "E-profile-unreadable", "not text in UTF-8: byte 1"),
-        ('profile = "huge.txt"', "E-profile-unreadable", "prompt_tokens repeats a short text"),
+        ('profile = "huge.txt"', "E-profile-unreadable", "a count of tokens repeats a short text"),
         ('profile = "chat"\npp = 4', "E-matrix-invalid", "'pp' does not go with 'profile'"),
         ('pp = 4\nmetrics = ["ttft"]', "E-matrix-invalid", "'metrics' goes with 'profile'"),
         ('profile = "chat"\nn_predict = 1', "E-matrix-invalid", "greater than or equal to 2"),
