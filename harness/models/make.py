@@ -11,7 +11,7 @@ from harness.models import weights
 from harness.models.card import Card
 from harness.models.gguf_format import MetaValue, TensorSpec
 from harness.models.gguf_writer import Writable, file_size, write_gguf
-from harness.models.makeable import mixture_asked
+from harness.models.makeable import mixture_asked, require_drawable
 from harness.models.mixtures import mixed
 from harness.models.quantize import Quant
 from harness.models.routing import MOST_OFTEN, RouterEstimate, estimate
@@ -77,15 +77,7 @@ def plan_model(card: Card, quant: Quant | None = None) -> Plan:
     vocabulary = _vocabulary(card)
     layout = card.shape.layout(len(vocabulary.tokens) if vocabulary else 0)
     tensors = layout.tensors if quant is None else mixed(layout.tensors, quant.name, card.name)
-    foreign = [tensor for tensor in tensors if not weights.can_fill(tensor)]
-    if foreign:
-        found = f"tensor '{foreign[0].name}' has type {foreign[0].type.name}"
-        raise BadInput(
-            "E-card-not-makeable",
-            f"{found}, which can't be drawn",
-            hint=f"types that can: {', '.join(sorted(weights.FILLED_TYPES))}",
-            where=card.name,
-        )
+    require_drawable(tensors, card.name)
     metadata = {**layout.metadata, **_provenance(card), **(_quantized(quant) if quant else {})}
     control: frozenset[int] = frozenset()
     if vocabulary and card.tokenizer:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.domain.errors import BadInput
 from harness.models.card import Card
+from harness.models.gguf_format import TensorSpec
 from harness.models.mixtures import mixed
 from harness.models.quantize import QUANTS, UNQUANTIZED, Quant
+from harness.models.shapes import ExplicitShape
 
 
 def mixture_asked(card: Card, quant: Quant | None) -> Quant | None:
@@ -30,8 +34,31 @@ def require_makeable(card: Card, quant: str) -> None:
         quant: A known quantization; ``F16`` is the card as written.
 
     Raises:
-        BadInput: ``E-card-has-types``; of cards that are drawn, as `mixed`.
+        BadInput: ``E-card-has-types``; as `require_drawable` of cards with a table of tensors, as `mixed` of those that
+            are drawn.
     """
     mixture = None if quant == UNQUANTIZED else mixture_asked(card, QUANTS[quant])
+    if isinstance(card.shape, ExplicitShape):
+        require_drawable(card.shape.layout(0).tensors, card.name)
     if mixture is not None and card.weights.blocks == "drawn":
         mixed(card.shape.layout(0).tensors, mixture.name, card.name)
+
+
+def require_drawable(tensors: Sequence[TensorSpec], where: str) -> None:
+    """Refuse tensors of types that nothing here draws.
+
+    Args:
+        tensors: All of a model.
+        where: Named in errors.
+
+    Raises:
+        BadInput: ``E-card-not-makeable`` with the first such tensor, and how many more there are.
+    """
+    from harness.models.weights import FILLED_TYPES, can_fill  # noqa: PLC0415 - brings numpy, which plans do without
+
+    foreign = [tensor for tensor in tensors if not can_fill(tensor)]
+    if foreign:
+        more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+        said = f"tensor '{foreign[0].name}' has type {foreign[0].type.name}, which can't be drawn{more}"
+        hint = f"types that can: {', '.join(sorted(FILLED_TYPES))}"
+        raise BadInput("E-card-not-makeable", said, hint=hint, where=where)

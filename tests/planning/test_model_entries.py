@@ -124,6 +124,20 @@ def test_a_card_with_types_of_its_own_in_others_is_refused(tmp_path: Path) -> No
         assert declared(tmp_path, f'card = "c.json"{quant}').card
 
 
+@pytest.mark.parametrize("quant", ["", 'quant = "Q8_0"'])
+def test_a_card_with_a_type_that_nothing_draws_is_refused(quant: str, tmp_path: Path) -> None:
+    """By the names of tensor and type, and not only once the first job of a fleet makes it."""
+    sizes = (("a.weight", "Q8_0"), ("b.weight", "IQ1_S"), ("c.weight", "TQ2_0"))
+    tensors = [{"name": name, "shape": [256, 300], "type": kind} for name, kind in sizes]
+    card = {**_packaged("tiny-moe"), "shape": {"rule": "explicit", "metadata": {}, "tensors": tensors}}
+    (tmp_path / "c.json").write_text(json.dumps(card))
+    key = "quant" if quant else "card"
+    where, tensor = rf"m\.toml: models\.x\.{key}: tiny-moe", r"tensor 'b\.weight' has type IQ1_S.*\(and 1 more\)"
+    said = f"E-card-not-makeable: .*{where}: {tensor}"
+    with pytest.raises(BadInput, match=said):
+        declared(tmp_path, f'card = "c.json"\n{quant}')
+
+
 def test_a_broken_card_is_refused_with_its_key_and_the_matrixs(tmp_path: Path) -> None:
     """A card that is not here may be on the nodes; one that is here and broken is broken."""
     content = _packaged("tiny-moe")
