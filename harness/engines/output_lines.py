@@ -83,6 +83,7 @@ def read_output(line: Mapping[str, Any]) -> Output:
         forced=_ranks(ranks.get("forced")),
         greedy=_ranks(ranks.get("greedy")),
         varied=tuple(_varied(entry) for entry in varied),
+        pieces=tuple((int(token), str(text)) for token, text in line.get("pieces", ())),
         forced_at=_ids(line.get("forced_at", ())),
         source=Source(line.get("source", Source.EMBEDDED)),
     )

@@ -16,7 +16,7 @@ from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
 from harness.domain.workload import OutputProfile
 from harness.judging import outputs_shown as shown
-from harness.judging.outputs_margins import first_divergences, judge_by_margins, same_hashes
+from harness.judging.outputs_margins import Divergence, first_divergences, judge_by_margins, same_hashes
 from harness.judging.outputs_places import Positions
 from harness.judging.outputs_scope import brief_scope, scope_text
 from harness.judging.outputs_sound import broken, incomplete, not_finite
@@ -70,8 +70,14 @@ def _judged(
         return replace(found, scope=scope_text(profile, pairs, None))
     if any(each.prefill or each.forced or each.greedy for pair in pairs for each in pair):
         return _judge_distributions(pairs, profile, limits, allowed)
-    found = judge_by_margins(pairs, limits)
-    return _told(_inert(found, allowed), profile, pairs, None)
+    return _judge_tokens(pairs, profile, limits, allowed)
+
+
+def _judge_tokens(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed) -> OutputsVerdict:
+    """Without any distribution that both have: nothing compared is no equality."""
+    if not any(ours.tokens and theirs.tokens for ours, theirs in pairs):
+        return _unreadable("nothing is in both, neither tokens nor distributions")
+    return _told(_inert(judge_by_margins(pairs, limits), allowed), profile, pairs, None)
 
 
 def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed) -> OutputsVerdict:
@@ -96,8 +102,7 @@ def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, a
         compared = Comparison(pairs)
         return _judge_compared(compared, pairs, profile, limits, allowed)
     except Unreadable as damage:
-        why = f"the outputs cannot be compared: {damage}"
-        return OutputsVerdict(Status.ERROR, None, why, slug="E-outputs-unreadable")
+        return _unreadable(str(damage))
 
 
 def _judge_compared(
@@ -105,8 +110,7 @@ def _judge_compared(
 ) -> OutputsVerdict:
     counts = compared.counts
     if not compared.positions:
-        found = judge_by_margins(pairs, limits)
-        return _told(_inert(found, allowed), profile, pairs, counts)
+        return _judge_tokens(pairs, profile, limits, allowed)
     same_tokens = all(ours.tokens == theirs.tokens for ours, theirs in pairs)
     if same_tokens and same_hashes(pairs) and compared.identical:
         why = "all logits' hashes, greedy tokens and kept probabilities equal"
@@ -143,15 +147,7 @@ def _tier(rows: Sequence[Row], hard_flips: int, pairs: Pairs, limits: Limits, al
     unseen = [each for each in parted if each.reference.greedy is None or each.other.greedy is None]
     hard_flips += sum(each.margin is not None and each.margin > limits.hard for each in unseen)
     if not hard_flips and not any(row.over for row in rows):
-        if not parted:
-            return OutputsVerdict(Status.PASS, Equivalence.GREEDY, ", all greedy tokens equal")
-        margins = [each.margin for each in parted]
-        told = f", {len(parted)} of {len(pairs)} prompts diverge"
-        if all(margin is not None and margin <= limits.tie for margin in margins):
-            largest = max(margin for margin in margins if margin is not None)
-            why = f"{told}, at margins of at most {largest:.2g} nat (a near-tie up to {limits.tie:g})"
-            return OutputsVerdict(Status.PASS, Equivalence.NEAR_TIE, why)
-        return OutputsVerdict(Status.PASS, Equivalence.DISTRIBUTION, told)
+        return _inside(parted, pairs, limits)
     if allowed.lossy is not None and _within_budget(rows, allowed.lossy):
         # No count of flips: each costs a divergence of its own, so the budget bounds them too.
         why = f", declared lossy ({allowed.factor or 'the KV cache'}: mean of at most {allowed.lossy:g})"
@@ -162,6 +158,20 @@ def _tier(rows: Sequence[Row], hard_flips: int, pairs: Pairs, limits: Limits, al
     return OutputsVerdict(Status.FAIL, Equivalence.DIFFERENT, "")
 
 
+def _inside(parted: Sequence[Divergence], pairs: Pairs, limits: Limits) -> OutputsVerdict:
+    """Inside all tolerances, the word goes by what was generated."""
+    if not any(ours.tokens and theirs.tokens for ours, theirs in pairs):
+        return OutputsVerdict(Status.PASS, Equivalence.DISTRIBUTION, ", nothing was generated")
+    if not parted:
+        return OutputsVerdict(Status.PASS, Equivalence.GREEDY, ", all greedy tokens equal")
+    margins = [each.margin for each in parted if each.margin is not None]
+    told = f", {len(parted)} of {len(pairs)} prompts diverge"
+    if len(margins) == len(parted) and max(margins) <= limits.tie:
+        why = f"{told}, at margins of at most {max(margins):.2g} nat (a near-tie up to {limits.tie:g})"
+        return OutputsVerdict(Status.PASS, Equivalence.NEAR_TIE, why)
+    return OutputsVerdict(Status.PASS, Equivalence.DISTRIBUTION, told)
+
+
 def _within_budget(rows: Sequence[Row], budget: float) -> bool:
     means = [row for row in rows if row.name in _MEANS]
     return all(row.found <= max(budget, row.limit or 0.0) for row in means)
@@ -169,6 +179,10 @@ def _within_budget(rows: Sequence[Row], budget: float) -> bool:
 
 def _unjudged(compared: Comparison) -> dict[str, str]:
     return {"median KLD": shown.figure(compared.median), "same top token": f"{100 * compared.same_top:.2f} %"}
+
+
+def _unreadable(why: str) -> OutputsVerdict:
+    return OutputsVerdict(Status.ERROR, None, f"the outputs cannot be compared: {why}", slug="E-outputs-unreadable")
 
 
 def _no_reference(why: str) -> OutputsVerdict:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from harness.domain.arm import Arm
 from harness.domain.build import HOST_BACKENDS
 from harness.domain.case import OutputCheck
 from harness.domain.node import NodeFacts
-from harness.domain.tolerance import ContrastClass, Tolerance
+from harness.domain.tolerance import ContrastClass, Figures, Tolerance
 from harness.judging.quants import quant_of
 from harness.judging.tolerances import Allowed, floor_of, kv_budget
 
@@ -31,7 +32,7 @@ def allowed_of(
     """
     contrast, quant = contrast_class(reference, other, node), quant_of(reference.model)
     shipped = f"shipped floor of {quant}, contrast of {contrast}"
-    calibrated = next((each for each in known if each.contrast is contrast), None)
+    calibrated = next((each for each in known if each.contrast is contrast and _is_finite(each.figures)), None)
     declared = check.lossy if check else None
     return Allowed(
         floor=calibrated.figures if calibrated else floor_of(quant, contrast),
@@ -67,6 +68,11 @@ def backend_of(arm: Arm, node: NodeFacts | None) -> str:
     found = {_VENDORS.get(backend, backend) for backend in declared} or vendors
     host = ", layers on the CPU" if arm.flags.get("ngl") == 0 else ""
     return f"GPU ({', '.join(sorted(found))}{host})"
+
+
+def _is_finite(figures: Figures) -> bool:
+    """A tolerance that is no number would let everything pass."""
+    return all(map(math.isfinite, (figures.mean, figures.decode_mean, figures.p99, figures.maximum)))
 
 
 def _uncovered(reference: Arm, other: Arm, contrast: ContrastClass, node: NodeFacts | None) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from harness.domain.outputs import Output
 from harness.domain.words import Equivalence, Status
+from harness.judging.outputs_sound import generates
 from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.quants import Limits
 from harness.judging.textdiff import show_divergence
@@ -42,8 +43,9 @@ class Divergence:
 
 
 def first_divergences(pairs: Sequence[tuple[Output, Output]]) -> list[Divergence]:
-    """Where the answers to each prompt part, of those that do."""
-    return [found for pair in pairs if (found := first_divergence(*pair))]
+    """Where the answers to each prompt part, of those that do; a source that generates nothing parts nowhere."""
+    generating = [pair for pair in pairs if all(map(generates, pair))]
+    return [found for pair in generating if (found := first_divergence(*pair))]
 
 
 def first_divergence(reference: Output, other: Output) -> Divergence | None:

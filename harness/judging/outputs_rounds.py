@@ -94,9 +94,15 @@ def _together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
     if len(wrong) < len(rounds):
         undecided = replace(wrong[0], status=Status.INCONCLUSIVE, equivalence=None, advisory="", repeated=False)
         return replace(undecided, why=f"not repeated: {'; '.join(told)}")
-    mildest = min(rounds, key=lambda each: (not each.advisory, each.equivalence is Equivalence.BROKEN))
-    others = [text for each, text in zip(rounds, told, strict=True) if each is not mildest]
-    return replace(mildest, why="; ".join([mildest.why, *others]))
+    # By place: equal answers give the same verdict, and one object.
+    mildest = min(range(len(rounds)), key=lambda place: _severity(rounds[place]))
+    others = [text for place, text in enumerate(told) if place != mildest]
+    return replace(rounds[mildest], why="; ".join([rounds[mildest].why, *others]))
+
+
+def _severity(found: OutputsVerdict) -> tuple[bool, bool]:
+    """Advice is milder than a finding, different than broken."""
+    return not found.advisory, found.equivalence is Equivalence.BROKEN
 
 
 def _word(found: OutputsVerdict) -> str:

@@ -8,7 +8,7 @@ from harness.domain.outputs import Output
 from harness.domain.workload import OutputProfile
 from harness.judging.outputs_places import Positions
 
-_ALWAYS = "sampling, other prompts, other batches and loads"
+_ALWAYS = "longer contexts, sampling, other prompts, several requests at once"
 
 
 def scope_text(
@@ -21,11 +21,17 @@ def scope_text(
         pairs: The answers that were compared.
         counts: Positions compared by kind; ``None``: no distributions at all.
     """
-    covered = [f"{len(profile.prompts)} prompts", *_covered(profile, counts)]
-    longest = max((len(ours.prompt_tokens) + _decoded(ours) for ours, _ in pairs), default=0)
-    if longest:
-        covered.append(f"contexts of up to {longest:,} tokens")
-    return f"compared: {', '.join(covered)}; not covered: {', '.join([*_left_out(profile, counts), _ALWAYS])}"
+    generated = sum(len(ours.tokens) for ours, theirs in pairs if theirs.tokens)
+    positions = " + ".join(f"{number:,} {kind}" for kind, number in (counts or {}).items() if number)
+    covered = [
+        f"{len(profile.prompts)} prompts",
+        f"{generated} greedy tokens",
+        *([f"distributions at {positions} positions"] if positions else []),
+        f"contexts of up to {max((_context(ours) for ours, _ in pairs), default=0):,} tokens",
+    ]
+    return (
+        f"compared: {', '.join(covered)}; not covered: {', '.join([*_left_out(profile, counts, generated), _ALWAYS])}"
+    )
 
 
 def brief_scope(profile: OutputProfile, counts: Mapping[Positions, int] | None) -> str:
@@ -36,25 +42,16 @@ def brief_scope(profile: OutputProfile, counts: Mapping[Positions, int] | None) 
     return f"{prompts}, {sum(counts.values()):,} positions"
 
 
-def _covered(profile: OutputProfile, counts: Mapping[Positions, int] | None) -> list[str]:
-    generated = f"{len(profile.prompts) * profile.n_predict} greedy tokens"
+def _left_out(profile: OutputProfile, counts: Mapping[Positions, int] | None, generated: int) -> list[str]:
+    told = [] if generated else ["generation"]
     if counts is None:
-        return [generated]
-    told = " + ".join(f"{number:,} {kind}" for kind, number in counts.items() if number)
-    return [f"distributions at {told or 'no'} positions", generated]
-
-
-def _left_out(profile: OutputProfile, counts: Mapping[Positions, int] | None) -> list[str]:
-    if counts is None:
-        return ["distributions of the next token, longer contexts"]
-    told = []
+        return [*told, "distributions of the next token"]
     if not counts[Positions.PREFILL]:
         told.append("prompt positions (a server gives none)")
     if not counts[Positions.FORCED]:
         told.append("forced answers")
-    told.append(f"tokens beyond the {profile.top} most probable (divergences are lower bounds)")
-    return [*told, "longer contexts"]
+    return [*told, f"tokens beyond the {profile.top} most probable (divergences are lower bounds)"]
 
 
-def _decoded(output: Output) -> int:
-    return max(len(output.tokens), len(output.forced_tokens))
+def _context(output: Output) -> int:
+    return len(output.prompt_tokens) + max(len(output.tokens), len(output.forced_tokens))

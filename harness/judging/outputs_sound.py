@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.domain.outputs import Output
+from harness.domain.outputs import Output, Source
 from harness.domain.workload import OutputProfile
 
 _MIN_TOKENS_SHARE = 8
@@ -20,10 +20,16 @@ def incomplete(outputs: Mapping[str, Output], profile: OutputProfile) -> str:
     if missing or not profile.prompts:
         return f"{len(missing)} of {len(profile.prompts)} prompts have no answer: {', '.join(missing[:3]) or '-'}"
     for prompt in profile.prompts:
-        got = len(outputs[prompt.name].tokens)
-        if got != profile.n_predict:
-            return f"prompt '{prompt.name}' has {got} tokens, {profile.n_predict} were asked for"
+        output = outputs[prompt.name]
+        asked = profile.n_predict if generates(output) else 0
+        if len(output.tokens) != asked:
+            return f"prompt '{prompt.name}' has {len(output.tokens)} tokens, {asked} were asked for"
     return ""
+
+
+def generates(output: Output) -> bool:
+    """Whether its source generates at all."""
+    return output.source is not Source.PERPLEXITY
 
 
 def not_finite(outputs: Mapping[str, Output]) -> str:

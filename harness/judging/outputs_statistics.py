@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.domain.outputs import Gaps, Output, Ranks
+from harness.domain.outputs import Gaps, Output, Ranks, Source
 from harness.domain.tolerance import Figures
 from harness.judging.outputs_places import Choice, Place, Positions, PromptApart
 from harness.ranking import Table, divergences, unpack, unpack_values
@@ -53,6 +53,7 @@ class _Stretch:
 
     pair: Pair
     kind: Positions
+    places: tuple[int, ...]
     ours: Table
     theirs: Table
     kld: Floats
@@ -199,7 +200,7 @@ def _tables(output: Output, whose: str) -> dict[Positions, Table]:
     """
     parts = (
         (Positions.PREFILL, output.prefill, None),
-        (Positions.FORCED, output.forced, len(output.forced_tokens)),
+        (Positions.FORCED, output.forced, len(_forced_at(output))),
         (Positions.GREEDY, output.greedy, len(output.tokens)),
     )
     tables = {}
@@ -221,6 +222,11 @@ def _most(output: Output, kind: Positions) -> int:
         Positions.GREEDY: output.tokens,
     }
     return len(counted[kind])
+
+
+def _forced_at(output: Output) -> Sequence[int]:
+    """Which forced token each of the forced positions follows."""
+    return output.forced_at or range(len(output.forced_tokens))
 
 
 def _table(ranks: Ranks, where: str) -> Table:
@@ -259,19 +265,41 @@ def _in_both(
 
 
 def _stretch(pair: Pair, kind: Positions, ours: Table, theirs: Table) -> _Stretch:
-    if len(ours.ids) != len(theirs.ids):
+    """The positions that both arms have.
+
+    Raises:
+        Unreadable: They are not as many although both arms were read in the same way.
+    """
+    places = [_places(output, kind, len(table.ids)) for output, table in zip(pair, (ours, theirs), strict=True)]
+    if kind is Positions.GREEDY:
+        until = _until_they_part(pair)
+        places = [found[:until] for found in places]
+    elif places[0] != places[1] and pair[0].source is pair[1].source is Source.EMBEDDED:
         counts = f"{len(ours.ids)} against {len(theirs.ids)}"
         raise Unreadable(f"prompt '{pair[0].prompt}' has {counts} {kind} positions")
-    if kind is Positions.GREEDY:
-        ours, theirs = _until_they_part(pair, ours, theirs)
-    return _Stretch(pair, kind, ours, theirs, divergences(ours, theirs))
+    common = sorted(set(places[0]) & set(places[1]))
+    ours, theirs = (_rows(table, found, common) for table, found in zip((ours, theirs), places, strict=True))
+    return _Stretch(pair, kind, tuple(common), ours, theirs, divergences(ours, theirs))
 
 
-def _until_they_part(pair: Pair, ours: Table, theirs: Table) -> tuple[Table, Table]:
-    """Up to and including the position at which another token was chosen: after it the contexts differ."""
+def _places(output: Output, kind: Positions, count: int) -> list[int]:
+    """Which token of its kind each position belongs to, by index: those of a prompt are its last ones."""
+    if kind is Positions.FORCED:
+        return list(_forced_at(output))
+    first = len(output.prompt_tokens) - count if kind is Positions.PREFILL else 0
+    return list(range(first, first + count))
+
+
+def _rows(table: Table, places: Sequence[int], wanted: Sequence[int]) -> Table:
+    at = {place: row for row, place in enumerate(places)}
+    rows = [at[place] for place in wanted]
+    return Table(table.ids[rows], table.logprobs[rows])
+
+
+def _until_they_part(pair: Pair) -> int:
+    """Positions up to and including the one at which another token was chosen: after it the contexts differ."""
     chosen = zip(pair[0].tokens, pair[1].tokens, strict=True)
-    part = next((place + 1 for place, (one, other) in enumerate(chosen) if one != other), len(ours.ids))
-    return Table(ours.ids[:part], ours.logprobs[:part]), Table(theirs.ids[:part], theirs.logprobs[:part])
+    return next((place + 1 for place, (one, other) in enumerate(chosen) if one != other), len(pair[0].tokens))
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -346,14 +374,13 @@ def _place(stretch: _Stretch, at: int) -> Place:
 
 def _context(stretch: _Stretch, at: int) -> tuple[int, int, Sequence[int]]:
     """Number of the token at a position, how many there are of its kind, and the tokens before the distribution."""
-    output = stretch.pair[0]
+    output, place = stretch.pair[0], stretch.places[at]
     prompt = output.prompt_tokens
     if stretch.kind is Positions.PREFILL:
-        number = len(prompt) - len(stretch.kld) + at + 1
-        return number, len(prompt), prompt[:number]
+        return place + 1, len(prompt), prompt[: place + 1]
     if stretch.kind is Positions.FORCED:
-        return at + 1, len(output.forced_tokens), (*prompt, *output.forced_tokens[: at + 1])
-    return at + 1, len(output.tokens), (*prompt, *output.tokens[:at])
+        return place + 1, len(output.forced_tokens), (*prompt, *output.forced_tokens[: place + 1])
+    return place + 1, len(output.tokens), (*prompt, *output.tokens[:place])
 
 
 def _probability(table: Table, at: int, token: int) -> str:

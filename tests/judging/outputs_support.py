@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from judging_support import BASELINE, CANDIDATE
@@ -69,7 +70,8 @@ def output_of(name: str, logits: Logits, **changes: object) -> Output:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def answers_of(noise: float = 0.0, seed: int = 7, names: Sequence[str] = NAMES) -> tuple[Output, ...]:
+@cache
+def answers_of(noise: float = 0.0, seed: int = 7, names: tuple[str, ...] = NAMES) -> tuple[Output, ...]:
     """All prompts answered, with normal noise of this size on every logit."""
     rng = np.random.default_rng(seed)
     return tuple(

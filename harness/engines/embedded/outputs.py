@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from harness.domain.outputs import Gaps, Ranks
-from harness.ranking import Table, gaps, pack
+from harness.ranking import NO_TOKEN, Table, gaps, pack
 
 from .bindings import Bindings
 from .faults import Fault, not_planted
@@ -27,6 +27,10 @@ from .prompts import TokenizedPrompt
 
 _SMALLER = 4
 """A varied prompt is cut into pieces of this part of a ubatch."""
+_SHOWN_BEFORE = 24
+"""Tokens before a position whose texts are told, so that a person sees where it is."""
+_SHOWN_TOP = 2
+"""Of the most probable tokens at a position, the ones whose texts are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ def produce(api: Bindings, context: int, plan: OutputsPlan, prompt: TokenizedPro
         "margins": [row.margin for row in greedy],
         "text": api.detokenize(tokens),
         "logits_sha256": digest.hex(),
+        "pieces": _texts(api, prompt, kept, tokens, [*prefill, *greedy, *forced]),
         "positions": kept,
         "finite": digest.finite,
         "distinct": len(set(tokens)),
@@ -167,6 +172,15 @@ def produce(api: Bindings, context: int, plan: OutputsPlan, prompt: TokenizedPro
         "varied": _varied(first, plan, sizes, tables) if digest.finite else [],
         **({"planted": first.planted} if plan.fault else {}),
     }
+
+
+def _texts(
+    api: Bindings, prompt: TokenizedPrompt, kept: int, generated: Sequence[int], rows: Sequence[Reduced]
+) -> list[tuple[int, str]]:
+    """Texts of the tokens that a person may have to look at, each on its own."""
+    shown = {*prompt.tokens[-(kept + _SHOWN_BEFORE) :], *prompt.forced, *generated}
+    shown.update(int(token) for row in rows for token in row.ids[:_SHOWN_TOP] if token != NO_TOKEN)
+    return [(token, api.detokenize([token])) for token in sorted(shown)]
 
 
 def _forced_again(first: _Evaluation, sizes: Sizes) -> list[Reduced]:
