@@ -205,9 +205,16 @@ def _run_item(session: pytest.Session, item: pytest.Item, following: pytest.Item
 def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
     if not config.pluginmanager.has_plugin("terminalreporter"):
         return LiveLine(sys.stdout, cases=cases, processes=processes, enabled=False)
-    watched = not in_ci() and config.option.verbose >= 0 and not config.option.usepdb
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    told = config.option.verbose >= 0
+    watched = not in_ci() and told and not config.option.usepdb
     stream = config.get_terminal_writer()._file  # noqa: SLF001 - no public way
-    return LiveLine(stream, cases=cases, processes=processes, enabled=watched)
+
+    def say(text: str) -> None:
+        reporter.ensure_newline()
+        reporter.write_line(clean(f"matrix: {text}"))
+
+    return LiveLine(stream, cases=cases, processes=processes, enabled=watched, say=say if told else None)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -17,12 +17,14 @@ class Call:
         timeout_s: Seconds until it is killed.
         folder: Where it runs.
         environment: Variables beside a clean environment.
+        on_line: Given each line of what it prints, while it runs; not of its complaints.
     """
 
     argv: tuple[str, ...]
     timeout_s: float
     folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    on_line: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

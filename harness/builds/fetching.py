@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from harness.builds.unpacking import single_folder, unpack
 from harness.domain.build import Variant
 from harness.domain.halting import ShouldStop, go_on, never
+from harness.models.amounts import amount_text
 from harness.models.download import Download, download
 from harness.models.shelf import builds_folder, kept_mark, make_room, unfinished_build
 from harness.models.storage import cache_root, disk_errors, make_folder, require_space, write_json
@@ -62,7 +63,7 @@ def fetched(
             with turn(place, waiting, _LOCK_SECONDS, should_stop):
                 if not _present(place):
                     report(f"fetching {variant.url}")
-                    _fetch(variant, place, root, should_stop)
+                    _fetch(variant, place, root, report, should_stop)
         return place, _record(place)
 
     return single_folder(obtain(get, variant.url))
@@ -105,8 +106,13 @@ def _present(place: Path) -> bool:
     return _record(place).is_file() and place.is_dir()
 
 
-def _fetch(variant: Variant, place: Path, root: Path, should_stop: ShouldStop) -> None:
+def _fetch(variant: Variant, place: Path, root: Path, report: Callable[[str], None], should_stop: ShouldStop) -> None:
     """Fetch, check and unpack beside the place, and only then give it the name."""
+
+    def arrived(done: int, total: int) -> None:
+        go_on(should_stop)
+        report(f"fetching {variant.url}, {amount_text(done, total)}")
+
     work = make_folder(unfinished_build(place))
 
     def room(needed: int) -> None:
@@ -119,7 +125,7 @@ def _fetch(variant: Variant, place: Path, root: Path, should_stop: ShouldStop) -
                 variant.url,
                 variant.sha256,
                 work / _ARCHIVE,
-                report=lambda _done, _total: go_on(should_stop),
+                report=arrived,
                 room=room,
                 most_bytes=_MAX_ARCHIVE_BYTES,
             )

@@ -49,7 +49,8 @@ class Bench:
         run: Runs the commands.
         node: Facts of this node.
         jobs: What ``{jobs}`` stands for.
-        report: Told what is going on.
+        report: Told what is begun.
+        progress: Told each line that the commands print.
         cache: Root of the cache; `cache_root()` when None.
         should_stop: Ends the waiting for another process; of commands, ``run`` sees to it.
     """
@@ -58,6 +59,7 @@ class Bench:
     node: NodeFacts
     jobs: int = 0
     report: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], None] = lambda _: None
     cache: Path | None = None
     should_stop: ShouldStop = never
 
@@ -187,19 +189,21 @@ class _Making:
         self._log.write_text("\n".join([*head, *self._source.offsets, ""]), encoding="utf-8")
 
     def _step(self, argv: tuple[str, ...]) -> None:
-        """Run one command; what it says goes to the log.
+        """Run one command; what it says goes to the log, its progress while it runs, its complaints after it.
 
         Raises:
             BadInput: ``E-build-failed``.
         """
         self._bench.report(" ".join(argv))
         folder, variables = self._place / "build", dict(self._recipe.environment)
+        self._append(f"$ {' '.join(argv)}\n")
         try:
-            ended = self._bench.run(Call(argv, self._recipe.timeout_s, folder, variables))
+            ended = self._bench.run(Call(argv, self._recipe.timeout_s, folder, variables, self._printed))
         except BadInput as refused:
-            self._append(f"$ {' '.join(argv)}\n{refused}\n")
+            self._append(f"{refused}\n")
             raise self._failed(f"{argv[0]} can't be run: {refused.message}") from refused
-        self._append(f"$ {' '.join(argv)}\n{ended.stdout}{ended.stderr}")
+        if ended.stderr:
+            self._append(ended.stderr)
         if not ended.ok:
             raise self._failed(f"{argv[0]} ended with {ended.how}; {_tail(ended.stdout, ended.stderr)}")
 
@@ -255,6 +259,10 @@ class _Making:
         )
         content: dict[str, object] = json.loads(found.model_dump_json())
         return content
+
+    def _printed(self, line: str) -> None:
+        self._append(f"{line}\n")
+        self._bench.progress(f"{self._recipe.name}: {line}")
 
     def _append(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8", errors="replace") as log:

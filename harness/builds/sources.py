@@ -37,6 +37,7 @@ _WITHOUT_HOOKS = ("git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
 _REDUCED_CONTEXT = "-C1"
 """What ``patch`` with its fuzz factor of two does: two of three lines of context need not agree."""
 _SHOWN_LINES = 4
+_FAILED_AT = re.compile(r"^error: patch failed: (.+:\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +215,11 @@ class _Checkout:
             file.unlink(missing_ok=True)
         where = f"{self._recipe.name}: {patch.name}"
         if fuzzy:
-            message = "the patch applies only with fuzz: lines around its changes are not what it says"
+            places = ", ".join(_FAILED_AT.findall(done.stderr)[:_SHOWN_LINES])
+            message = f"the patch applies only with fuzz: lines around its changes are not what it says, at {places}"
             raise BadInput("E-patch-fuzz", message, hint="make it anew on the revision that is built", where=where)
-        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")][:_SHOWN_LINES]
-        said = "; ".join(line.removeprefix("error: ") for line in errors) or done.how
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ") and not line.endswith(":")]
+        said = "; ".join(line.removeprefix("error: ") for line in errors[:_SHOWN_LINES]) or done.how
         hint = "make it anew on the revision that is built; patches are applied in the recipe's order"
         raise BadInput("E-patch-rejected", f"the patch does not apply: {said}", hint=hint, where=where)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from harness.cli.ab_report import as_json, markdown, print_result
 from harness.cli.ab_view import PlainView, view_for
+from harness.cli.doing import Doing
 from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
 from harness.domain.errors import BadInput
@@ -87,7 +88,8 @@ def ab(  # noqa: PLR0917 - click passes by name
         threads=threads,
         check_outputs=check_outputs,
     )
-    plan = plan_ab(request)
+    with Doing() as doing:
+        plan = plan_ab(request, doing.tell)
     with view_for(Console(stderr=True), plan) as view:
         result = run_ab(plan, reports or _fresh_folder(), view.draw)
     _print(result, form, headed=not (isinstance(view, PlainView) and _share_one_stream()))

@@ -16,6 +16,7 @@ from harness.reporting.clean import one_line
 from harness.reporting.plain_words import clock_text, signed
 from harness.running.ab import AbPlan
 from harness.running.ab_board import QUAD_PROCESSES, Board, Phase
+from harness.running.log_lines import LogLines
 
 _REDRAW_S = 1.0
 """Drawing takes time on a core that may be measured on."""
@@ -136,6 +137,7 @@ class PlainView:
         self._quads = -1
         self._decided: set[str] = set()
         self._told_of_waiting = False
+        self._log = LogLines(self._say)
 
     def __enter__(self) -> Self:
         for line in head(self._plan):
@@ -147,6 +149,7 @@ class PlainView:
 
     def draw(self, board: Board, ended: bool) -> None:
         """Say what is new."""
+        self._log.tell(one_line(board.doing) if board.preparing else "")
         if board.is_kept_waiting and not self._told_of_waiting:
             self._told_of_waiting = True
             self._say(status(board, self._plan.minutes))

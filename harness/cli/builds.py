@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from harness.builds.entry import BuildEntry
 from harness.builds.making import Bench, log_of, made_build
 from harness.builds.provenance import Provenance, commit_differs, provenance_of
 from harness.builds.recipe_file import read_recipe
+from harness.cli.doing import Doing
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
 from harness.engines.embedded_engine import wheels
@@ -30,10 +34,13 @@ from harness.execution.inspecting import informed_engine, told_fork
 from harness.execution.node import probe_node
 from harness.models.hashing import file_sha256
 from harness.reporting.clean import one_line
+from harness.reporting.plain_words import clock_text
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 _FORKS = click.Choice([str(fork) for fork in Fork])
 _SHOWN_DIGITS = 12
+_CMAKE_OPTION = re.compile(r"-D([A-Za-z]\w*)[:=]")
+_FORKS_OWN = ("GGML_", "LLAMA_")
 _NAME_WIDTH = 24
 
 
@@ -78,24 +85,27 @@ def make(recipe: Path, name: str | None, replace: bool, jobs: int | None, form: 
     if name:
         require_name(name)
     fork, read = read_recipe(recipe)
-    progress = Console(stderr=True)
-
-    def report(doing: str) -> None:
-        progress.print(doing, style="dim", highlight=False, markup=False, soft_wrap=True)
-
-    bench = Bench(run_call, probe_node(), jobs or 0, report)
 
     def accept(folder: Path) -> None:
         if name and not replace:
             require_free(name, str(folder))
 
-    path = made_build(Build(read.name, fork, recipe=read), bench, again=True, accept=accept)
-    made = _made_by_recipe(path)
+    with Doing() as doing:
+        bench = Bench(run_call, probe_node(), jobs or 0, doing.say, doing.tell)
+        began = datetime.now(UTC)
+        path = made_build(Build(read.name, fork, recipe=read), bench, again=True, accept=accept)
+        made = _made_by_recipe(path)
+        doing.say(
+            f"made already at {made.made:%Y-%m-%d %H:%M} UTC"
+            if made.made < began
+            else f"made in {clock_text(made.seconds)}"
+        )
     facts = {"path": str(path), "log": str(log_of(path.parent)), **made.model_dump(mode="json")}
     if commit_differs(made.commit, made.reported):
-        report(
-            f"its programs report commit {made.reported}, the recipe's is {made.commit}: measurements will tell"
-            " the former; see what the build folder or an option puts in its place"
+        click.echo(
+            f"moe-harness: its programs report commit {made.reported}, the recipe's is {made.commit}: measurements"
+            " will tell the former; see what puts it there, an option or the source itself",
+            err=True,
         )
     if name:
         entry = BuildEntry.model_validate({"fork": str(fork), "path": str(path), "source": _source_of(made)})
@@ -307,9 +317,21 @@ def _show(facts: Mapping[str, Any], form: str) -> None:
         click.echo(json.dumps(facts, indent=2))
         return
     console = Console()
-    for name, value in _lines({key: value for key, value in facts.items() if key != "build"}):
+    shown = {key: value for key, value in facts.items() if key not in ("build", "cmake")}
+    for name, value in _lines({**shown, **_cmake_lines(facts)}):
         line = f"{name:<{_NAME_WIDTH}} {one_line(value)}"  # programs said it: no markup, no escapes
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _cmake_lines(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of CMake that somebody chose, as far as a recipe tells, and the few that say most; how many more."""
+    options = facts.get("cmake") or {}
+    commands = (facts.get("provenance") or {}).get("commands") or []
+    said = {found[1] for word in chain.from_iterable(commands) if (found := _CMAKE_OPTION.match(word))}
+    chosen = {name: value for name, value in options.items() if name in said or not name.startswith(_FORKS_OWN)}
+    rest = len(options) - len(chosen)
+    more = {"more": f"{rest} of the forks' own options: --format json"} if rest else {}
+    return {"cmake": {**chosen, **more}} if options else {}
 
 
 def _lines(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from harness.running.calibrating import Calibrator, Settings
 from harness.running.calibration import Calibration, Target
 from harness.running.calibration_targets import target_of_words, targets_of_plan
 from harness.running.interrupts import Interrupts
+from harness.running.log_lines import JobLines, LogLines
 from harness.running.options import claim_reports, plan_matrix
 from harness.running.spread_file import spreads_path
 
@@ -112,6 +113,7 @@ class _Teller:
         self._console = Console(stderr=True, highlight=False)
         self._status = self._console.status("") if self._console.is_terminal else None
         self._said = ""
+        self._log = JobLines(LogLines(self._print))
 
     def __enter__(self) -> Self:
         if self._status:
@@ -127,6 +129,11 @@ class _Teller:
         if self._status:
             if isinstance(event, Progress):
                 self._status.update(f"{doing}: {event.message}")
-        elif doing != self._said:
-            self._console.print(doing, markup=False, soft_wrap=True)
+        else:
+            if doing != self._said:
+                self._print(doing)
+            self._log.take(event)
         self._said = doing
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)

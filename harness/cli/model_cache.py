@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -15,8 +15,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.doing import Doing
 from harness.domain.errors import BadInput
 from harness.models.address import DIGEST
+from harness.models.amounts import progress_text
+from harness.models.cache import Progress as Stage
 from harness.models.fetched import Fetching, ReportFetch, fetch_model
 from harness.models.shelf import Held, held, named, quota_bytes, remove
 from harness.models.storage import cache_root
@@ -58,7 +61,7 @@ def fetch_command(url: str, sha256: tuple[str, ...]) -> None:
     if wrong:
         raise BadInput("E-bad-digest", f"expected 64 hexadecimal digits, found '{wrong[0]}'", where=url)
     with ExitStack() as stack:
-        report = _bar(stack) if sys.stderr.isatty() else (lambda _name, _done, _total: None)
+        report = _bar(stack) if sys.stderr.isatty() else _lines(stack)
         path, record = fetch_model(url, tuple(each.lower() for each in sha256), Fetching(cache_root(), report))
     want(record)
     click.echo(path)
@@ -76,6 +79,16 @@ def remove_command(names: tuple[str, ...]) -> None:
             raise BadInput("E-in-use", f"it {what}, so it is not removed", hint=hint, where=model.name)
         again = "; the baseline that it is fetches it again" if model.kept else ""
         click.echo(f"removed {model.name}, {model.size / _GIB:.1f} GiB{again}")
+
+
+def _lines(stack: ExitStack) -> ReportFetch:
+    doing = stack.enter_context(Doing())
+
+    def report(name: str, done: int, total: int) -> None:
+        stage: Literal["fetching", "waiting"] = "fetching" if done or total else "waiting"
+        doing.tell(progress_text(name, Stage(stage, done, total)))
+
+    return report
 
 
 def _bar(stack: ExitStack) -> ReportFetch:

@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.doing import Doing
 from harness.cli.model_cache import fetch_command, list_command, remove_command
 from harness.domain.errors import BadInput
+from harness.models.amounts import progress_text
 from harness.models.cache import ensure_model, read_sidecar
 from harness.models.card import written_quant
 from harness.models.from_file import card_of, card_text, undrawable
@@ -45,7 +47,11 @@ for _command in (list_command, fetch_command, remove_command):
 def make(card: str, quant: str | None, threads: int, form: str) -> None:
     """Make the model of CARD (a packaged name or a file) in the cache and print its path."""
     own = written_quant(card)
-    path = ensure_model(card, quant or (DEFAULT_QUANT if own == UNQUANTIZED else own), threads=threads)
+    asked = quant or (DEFAULT_QUANT if own == UNQUANTIZED else own)
+    with Doing() as doing:
+        path = ensure_model(
+            card, asked, threads=threads, progress=lambda done: doing.tell(progress_text(f"{card} in {asked}", done))
+        )
     if form == "json":
         sidecar = read_sidecar(path)
         chosen = sidecar.experts_chosen if sidecar else {}

@@ -20,7 +20,7 @@ from harness.domain.halting import ShouldStop, Stopped, never
 from harness.domain.node import NodeFacts
 from harness.engines.bench import BenchEngine
 from harness.execution.node import probe_node
-from harness.execution.process import ProcessResult, ProcessSpec, clean_environment, run_once
+from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
 
 Report = Callable[[str], None]
 
@@ -31,15 +31,14 @@ def run_call(call: Call, should_stop: ShouldStop = never) -> Ended:
     Raises:
         Stopped: It was told to stop; the program has ended.
     """
-    result = run_once(
-        ProcessSpec(
-            argv=call.argv,
-            env=clean_environment(call.environment),
-            timeout_s=call.timeout_s,
-            cwd=str(call.folder) if call.folder else None,
-        ),
-        should_stop,
+    spec = ProcessSpec(
+        argv=call.argv,
+        env=clean_environment(call.environment),
+        timeout_s=call.timeout_s,
+        cwd=str(call.folder) if call.folder else None,
     )
+    with Supervisor() as supervisor:
+        result = supervisor.run(spec, on_stdout_line=call.on_line, should_stop=should_stop)
     if result.stopped:
         raise Stopped
     return Ended(_how(result, call.timeout_s), result.stdout, result.stderr)
@@ -74,7 +73,7 @@ def local_build(
     facts = node or probe_node()
     if build.recipe is not None:
         run = partial(run_call, should_stop=should_stop)
-        bench = Bench(run, facts, report=report, should_stop=should_stop)
+        bench = Bench(run, facts, report=report, progress=report, should_stop=should_stop)
         return _made(build, made_build(build, bench))
     variant = choose_variant(build, facts)
     if not variant.url:

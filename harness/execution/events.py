@@ -30,11 +30,19 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the job is doing now, for the live line."""
+    """What the job is doing now, for the live line.
+
+    Attributes:
+        job: Job id.
+        attempt: Number of the try.
+        message: In words.
+        preparing: Models and builds are made, fetched or read: that takes as long as it takes, and logs tell of it too.
+    """
 
     job: str
     attempt: int
     message: str
+    preparing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

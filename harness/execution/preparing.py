@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.builds.commit_check import CommitChecked
@@ -17,6 +17,7 @@ from harness.engines.engine import Engine, Order
 from harness.execution.builds import check_build, local_build
 from harness.execution.cores import default_threads
 from harness.execution.inspecting import answering_engine, informed_engine
+from harness.models.amounts import progress_text
 from harness.models.hashing import file_sha256, model_sha256
 from harness.models.request import model_path
 
@@ -38,12 +39,15 @@ class Prepared:
     opaque: str
 
 
-def prepare(job: Job, should_stop: ShouldStop = never) -> tuple[Prepared, ...]:
+def prepare(
+    job: Job, should_stop: ShouldStop = never, report: Callable[[str], None] = lambda _: None
+) -> tuple[Prepared, ...]:
     """Prepare the arms of a job.
 
     Args:
         job: The job.
         should_stop: Ends the making and fetching of models and builds.
+        report: Told what is going on.
 
     Raises:
         BadInput: If a build or model is missing or unusable, or two arms of a job that is no calibration are the same
@@ -51,7 +55,9 @@ def prepare(job: Job, should_stop: ShouldStop = never) -> tuple[Prepared, ...]:
         Infrastructure: If a model could not be made here.
         Stopped: It was told to stop.
     """
-    arms = tuple(_prepare_arm(job, arm, _planted(job, index), should_stop) for index, arm in enumerate(job.arms))
+    arms = tuple(
+        _prepare_arm(job, arm, _planted(job, index), should_stop, report) for index, arm in enumerate(job.arms)
+    )
     if not job.design.calibration:
         _check_contrast(arms)
     return arms
@@ -82,9 +88,11 @@ def _planted(job: Job, index: int) -> float:
     return job.design.slowdown
 
 
-def _prepare_arm(job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop) -> Prepared:
+def _prepare_arm(
+    job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop, report: Callable[[str], None]
+) -> Prepared:
     inspect = answering_engine if job.profile else informed_engine
-    build = local_build(arm.build, should_stop=should_stop)
+    build = local_build(arm.build, report=report, should_stop=should_stop)
     check_build(build, dict(arm.environment))
     engine = inspect(build, dict(arm.environment))
     if build.source is not None and build.source.commit:
@@ -92,7 +100,9 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop) -
     files = engine.locate()
     order = Order(
         arm=arm,
-        model=model_path(arm.model, should_stop=should_stop),
+        model=model_path(
+            arm.model, progress=lambda done: report(progress_text(arm.model.name, done)), should_stop=should_stop
+        ),
         workloads=job.workloads,
         repetitions=job.design.warmup + job.design.repetitions,
         outputs=None,
@@ -100,6 +110,7 @@ def _prepare_arm(job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop) -
         slowdown=slowdown,
         timeout_s=job.design.timeout_s,
     )
+    report(f"hashing {arm.model.name} and build {arm.build.name}")
     bytes_run = sorted(file_sha256(path) for path in files)
     opaque = engine.opaque()
     if opaque:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
@@ -18,11 +18,12 @@ from harness.domain.halting import Stopped
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import JobEnd, StoppingRule
+from harness.execution.aside import told_while
 from harness.execution.engine_process import EngineRunner
 from harness.execution.events import Finished, JobEvent, Progress, Started
 from harness.execution.hostlock import measurement_lock
 from harness.execution.node import probe_node
-from harness.execution.preparing import prepare
+from harness.execution.preparing import Prepared, prepare
 from harness.execution.process import Supervisor
 from harness.execution.schedule import Schedule
 from harness.execution.telemetry.nvml import open_gpus
@@ -56,13 +57,13 @@ def run_job(
         with ExitStack() as stack:
             _take_host(stack, job, should_stop)
             supervisor = stack.enter_context(Supervisor())
-            yield Progress(job.id, attempt, "preparing models")
+            yield Progress(job.id, attempt, "preparing models", preparing=True)
             stack.enter_context(cache_held())
-            arms = prepare(job, should_stop)
+            arms = yield from _prepared(job, attempt, should_stop)
             gpus = stack.enter_context(closing(open_gpus(node.gpus)))
             runner = EngineRunner(job, arms, supervisor, gpus, should_stop)
             for arm in range(len(arms)):
-                yield from (Progress(job.id, attempt, doing) for doing in runner.ready(arm))
+                yield from (Progress(job.id, attempt, doing, preparing=True) for doing in runner.ready(arm))
             schedule = Schedule(job, attempt, runner, should_stop)
             yield from schedule.run(rule)
             end = schedule.end
@@ -78,6 +79,20 @@ def run_job(
     if failure is None and should_stop():
         failure = Failure(FailureKind.INTERRUPTED, "the job was stopped before its end", "E-interrupted")
     yield Finished(job.id, attempt, failure, end)
+
+
+def _prepared(
+    job: Job, attempt: int, should_stop: Callable[[], bool]
+) -> Generator[JobEvent, None, tuple[Prepared, ...]]:
+    """Prepare the arms, telling meanwhile what is fetched and made."""
+    preparing = told_while(lambda report, stop: prepare(job, stop, report), should_stop)
+    with closing(preparing):
+        while True:
+            try:
+                yield Progress(job.id, attempt, next(preparing), preparing=True)
+            except StopIteration as ended:
+                arms: tuple[Prepared, ...] = ended.value
+                return arms
 
 
 def _kind_of(error: HarnessError) -> FailureKind:

@@ -63,7 +63,7 @@ class Schedule:
 
     def _process(self, step: Step, wanted: tuple[Timed, ...]) -> Iterator[JobEvent]:
         for doing in self._runner.ready(step.arm):
-            yield self._progress(doing)
+            yield Progress(self._job.id, self._attempt, doing, preparing=True)
         yield self._progress(self._where(step))
         done = self._runner.run(step, wanted)
         self._runs.append(done)

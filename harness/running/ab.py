@@ -19,6 +19,7 @@ from harness.domain.node import ANY_CLASS, NodeClass
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.engines.abilities import beyond
+from harness.execution.builds import Report
 from harness.judging.throughput import limits_of
 from harness.models.inspect import inspect_gguf
 from harness.planning.bench_line import BenchLine, read_bench_line
@@ -119,8 +120,12 @@ class AbPlan:
         return self.arms.arms[0].model
 
 
-def plan_ab(request: AbRequest) -> AbPlan:
-    """Work a request out. Nothing is run but the ``--help`` of builds by path.
+def plan_ab(request: AbRequest, report: Report = lambda _: None) -> AbPlan:
+    """Work a request out. Nothing is run but the ``--help`` of builds by path, and what makes builds of the catalogue.
+
+    Args:
+        request: What was asked for.
+        report: Told what is made or fetched.
 
     Raises:
         BadInput: Whatever is wrong with it: builds, flags, model, workloads.
@@ -131,7 +136,7 @@ def plan_ab(request: AbRequest) -> AbPlan:
     model = model_named(_model_word(request, line))
     common = _common_flags(request, line)
     words = (read_arm("OLD", request.old), read_arm("NEW", request.new))
-    arms = make_arms(words, model, common, request.fork)
+    arms = make_arms(words, model, common, request.fork, report)
     workloads = line.workloads(*(_TINY_SIZES if model.card == TINY_CARD else _SIZES))
     _require_workloads(arms, workloads)
     outputs = _outputs(request, arms)

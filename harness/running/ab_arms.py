@@ -24,7 +24,7 @@ from harness.domain.suggest import did_you_mean
 from harness.engines.bench import BenchEngine
 from harness.engines.embedded_engine import wheels
 from harness.engines.flags import Unsupported, complete, is_switch, specs
-from harness.execution.builds import check_build, local_build
+from harness.execution.builds import Report, check_build, local_build
 from harness.execution.inspecting import informed_engine, told_fork
 from harness.models.hashing import file_sha256
 from harness.planning.bench_line import flag_named, flag_word
@@ -126,7 +126,11 @@ def _require_value(place: str, text: str, piece: str) -> None:
 
 
 def make_arms(
-    words: tuple[ArmWord, ArmWord], model: Model, common: Mapping[str, FlagValue], fork: Fork | None
+    words: tuple[ArmWord, ArmWord],
+    model: Model,
+    common: Mapping[str, FlagValue],
+    fork: Fork | None,
+    report: Report = lambda _: None,
 ) -> AbArms:
     """Find the builds and complete the flags.
 
@@ -135,12 +139,13 @@ def make_arms(
         model: Of both.
         common: Flags of both, by canonical name; an arm's own go before them.
         fork: Of builds whose ``--help`` tells none.
+        report: Told what is made or fetched.
 
     Raises:
         BadInput: ``E-unknown-build``, ``E-build-missing``, ``E-fork-unknown``, ``E-wrong-fork``,
             ``E-unsupported-flag``, ``E-bad-flag-value``, ``E-no-contrast``, and what engines say of builds.
     """
-    builds = _find_builds(words, fork)
+    builds = _find_builds(words, fork, report)
     options: dict[str, frozenset[str]] = {}
     for word, build in zip(words, builds, strict=True):
         try:
@@ -176,8 +181,8 @@ def make_arm(word: ArmWord, model: Model, common: Mapping[str, FlagValue], fork:
 # ---- builds ----------------------------------------------------------------------------------------------------------
 
 
-def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None) -> tuple[Build, Build]:
-    old, new = map(_find_build, words)
+def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None, report: Report) -> tuple[Build, Build]:
+    old, new = (_find_build(word, report) for word in words)
     if old.path and new.path and old.name == new.name:
         old, new = _told_apart(old, new)
     forks = [_told_fork(word, build, said) for word, build in zip(words, (old, new), strict=True)]
@@ -189,10 +194,10 @@ def _find_builds(words: tuple[ArmWord, ArmWord], said: Fork | None) -> tuple[Bui
     return old, new
 
 
-def _find_build(word: ArmWord) -> Build:
+def _find_build(word: ArmWord, report: Report = lambda _: None) -> Build:
     """The build of a word; the fork of one by path is asked for later."""
     if word.build.startswith(SIGN):
-        return _catalogued(word)
+        return _catalogued(word, report)
     known = _known_builds()
     wheel = known.get(_SEPARATORS.sub("-", word.build).lower()) if "/" not in word.build else None
     if wheel:
@@ -203,7 +208,7 @@ def _find_build(word: ArmWord) -> Build:
         return wheel
     catalogue = catalogue_file().read().builds
     if word.build in catalogue and not _holds_a_bench(word.build):
-        return _catalogued(word)
+        return _catalogued(word, report)
     if word.build in catalogue:
         message = f"'{word.build}' names a build of the catalogue and one that lies here"
         hint = f"write ./{word.build} for what lies here"
@@ -216,10 +221,10 @@ def _find_build(word: ArmWord) -> Build:
     return Build(_telling_parts(path)[-1], Fork.LLAMA_CPP, path=str(path))
 
 
-def _catalogued(word: ArmWord) -> Build:
+def _catalogued(word: ArmWord, report: Report) -> Build:
     """A build of the catalogue, or a branch's baseline, as files of this machine."""
     try:
-        build = local_build(catalogued_build(word.build))
+        build = local_build(catalogued_build(word.build), report=report)
         check_build(build)
     except BadInput as bad:
         raise _at(bad, word.where) from None

@@ -75,6 +75,7 @@ class Board:
         self._policy = policy
         self.phase = Phase.PREPARING
         self.doing = ""
+        self.preparing = False
         self.node: Started | None = None
         self.end: JobEnd | None = None
         self.runs: tuple[ProcessRun, ...] = ()
@@ -88,6 +89,8 @@ class Board:
 
     def take(self, event: JobEvent | None) -> bool:
         """Take an event in; whether it ended a quad or the job."""
+        if event is not None:
+            self.preparing = isinstance(event, Progress) and event.preparing
         if isinstance(event, Started):
             self.node, self.runs = event, ()
         elif isinstance(event, Progress):

@@ -1,8 +1,12 @@
-"""One live line on a terminal: how many cases are decided, what runs where, how long it may take."""
+"""One live line on a terminal: how many cases are decided, what runs where, how long it may take.
+
+Elsewhere a plain line now and then, while models and builds are made and fetched.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -10,6 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
+from harness.running.log_lines import JobLines, LogLines
 
 _FEW = 3
 """Process starts before a guess is worth printing."""
@@ -25,11 +30,21 @@ class LiveLine:
         cases: Cases in all.
         processes: Process starts in all, at most.
         enabled: Off in CI and under ``-q`` or ``--pdb``.
+        say: Prints a plain line where no live one is drawn; ``None``: nothing is printed.
     """
 
-    def __init__(self, stream: TextIO, *, cases: int, processes: int, enabled: bool) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        cases: int,
+        processes: int,
+        enabled: bool,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         console = Console(file=stream, highlight=False)
         self._status: Status | None = Status("", console=console) if enabled and console.is_terminal else None
+        self._log = JobLines(LogLines(say)) if say is not None and self._status is None else None
         self._cases, self._decided = cases, 0
         self._processes, self._ended = processes, 0
         self._began = time.monotonic()
@@ -55,6 +70,8 @@ class LiveLine:
         elif isinstance(event, Finished):
             self._hosts.pop(event.job, None)
             self._doing.pop(event.job, None)
+        if self._log is not None:
+            self._log.take(event)
         if self._status is not None:
             self._status.update(self.text())
             self._status.start()

@@ -143,8 +143,8 @@ def test_a_compiler_error_is_told_with_the_end_of_the_log(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("patch", "slug", "said"),
     [
-        pytest.param(FUZZY, "E-patch-fuzz", "applies only with fuzz", id="fuzz"),
-        pytest.param(ALIEN, "E-patch-rejected", "patch failed: llama.c", id="reject"),
+        pytest.param(FUZZY, "E-patch-fuzz", "not what it says, at llama.c:3", id="fuzz"),
+        pytest.param(ALIEN, "E-patch-rejected", "the patch does not apply: patch failed: llama.c:3", id="reject"),
         pytest.param("no patch\n", "E-patch-rejected", "No valid patches", id="no patch"),
         pytest.param(FASTER.replace("llama.c", "../../outside"), "E-patch-rejected", "outside", id="leads out"),
     ],
@@ -407,6 +407,24 @@ def test_a_recipe_that_gives_no_build(tmp_path: Path, extra: list[str], said: st
     assert left_behind(tmp_path) == []
 
 
+def test_what_is_compiled_is_told_while_it_is(tmp_path: Path) -> None:
+    """In the log too, which is there to be followed; complaints stand in it at the end of their command."""
+    script_project(tmp_path / "repo")
+    steps = '["sh", "-c", "echo complaint >&2; echo one; sleep 0.5; echo two"], ["mkdir", "bin"]'
+    copied = '["cp", "{source}/fake-bench.sh", "bin/llama-bench"]'
+    lines = ['revision = "main"', f"build = [{steps}, {copied}]", 'outputs = ["bin"]']
+    recipe = write_recipe(tmp_path, "repo", *lines, compiled=False)
+    seen: list[tuple[str, str]] = []
+
+    def progress(line: str) -> None:
+        (log,) = (tmp_path / "cache" / "builds" / "logs").glob("*.log")
+        seen.append((line, log.read_text().splitlines()[-1]))
+
+    place = made_build(build_of(recipe), Bench(run_call, probe_node(), progress=progress)).parent
+    assert seen == [("standin: one", "one"), ("standin: two", "two")]
+    assert log_of(place).read_text().splitlines()[4:7] == ["one", "two", "complaint"]
+
+
 def test_commands_see_a_clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the user's shell has set (flags of a compiler, secrets) is not there; what the recipe says is."""
     monkeypatch.setenv("CFLAGS", "-Ofast")
@@ -421,8 +439,9 @@ def test_commands_see_a_clean_environment(tmp_path: Path, monkeypatch: pytest.Mo
     assert "SECRET_TOKEN" not in seen
 
 
-def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C ends the compiler and removes what it had begun."""
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_leaves_nothing(tmp_path: Path, told: signal.Signals) -> None:
+    """Ctrl-C and a cancelled CI job end the compiler and remove what it had begun."""
     script_project(tmp_path / "repo")
     recipe = write_recipe(
         tmp_path, "repo", 'revision = "main"', f'build = ["sh", "-c", "touch {tmp_path}/begun; sleep 600"]'
@@ -438,7 +457,7 @@ def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         assert driver.poll() is None
         time.sleep(0.05)
-    driver.send_signal(signal.SIGINT)
+    driver.send_signal(told)
     _, complaint = driver.communicate(timeout=60)
     assert driver.returncode == 130
     assert "interrupted" in complaint
