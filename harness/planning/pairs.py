@@ -32,6 +32,9 @@ from harness.planning.schema import Where
 
 Side: TypeAlias = FlagValue | Configuration
 
+_HOW_TO_HAVE_IT = (
+    "add it to [flags] or as [[include]], or look at the excludes; values that come to the same flags are one arm"
+)
 OVERLAID = frozenset({"configuration", "environment"})
 """Factors whose arms are made: their sides are settings that are put over arms of the matrix."""
 
@@ -130,7 +133,7 @@ def require_sides(factor: Factor, chosen: Sequence[PlannedArm], arms: Sequence[P
             continue
         exists = any(_is_side(factor, arm, side) for arm in arms)
         reason = "none of them meets 'where'" if exists else "the matrix has no such arm"
-        hint = "mend 'where'" if exists else "add it to [flags] or as [[include]], or look at the excludes"
+        hint = "mend 'where'" if exists else _HOW_TO_HAVE_IT
         raise BadInput(
             "E-no-contrast", f"no {word} arm with {factor.name} = {side}: {reason}", hint=hint, where=factor.origin
         )

@@ -22,12 +22,14 @@ from harness.engines.registry import engine_for
 from harness.models.card import load_card, packaged_cards
 from harness.models.makeable import require_makeable
 from harness.models.quantize import QUANTS, UNQUANTIZED
+from harness.planning.arms import declared_model
 from harness.planning.build_facts import asked_builds
 from harness.planning.configuration import Configuration
 from harness.planning.placement import DECIDING, PLACEMENTS
 from harness.planning.problems import INVALID, Problem
 from harness.planning.profiles import load_profile, names_of
 from harness.planning.prompt_sets import output_profile
+from harness.planning.same_content import same_build, same_model
 from harness.planning.schema import (
     Condition,
     ContrastEntry,
@@ -264,9 +266,21 @@ class _References:
         if entry.baseline == entry.candidate:
             message = f"baseline and candidate are the same: {factor} = {_side_text(entry.baseline)}"
             yield Problem("E-no-contrast", self._at(*path, "candidate"), message, "name two different ones")
+        elif same := self._same(factor, str(entry.baseline), str(entry.candidate)):
+            message = f"'{entry.baseline}' and '{entry.candidate}' are one {factor}: both are {same}"
+            yield Problem("E-no-contrast", self._at(*path, "candidate"), message, "name two different ones")
         for key, side in (("baseline", entry.baseline), ("candidate", entry.candidate)):
             if side is not None:
                 yield from self._side(factor, side, *path, key)
+
+    def _same(self, factor: str, baseline: str, candidate: str) -> str:
+        """What both sides are, where they are builds or models of two names and one content."""
+        builds, models = self._builds_by_name, self._matrix.models
+        if factor == "build" and baseline in builds and candidate in builds:
+            return same_build(builds[baseline], builds[candidate])
+        if factor == "model" and baseline in models and candidate in models:
+            return same_model(*(declared_model(name, models[name]) for name in (baseline, candidate)))
+        return ""
 
     def _side(self, factor: str, side: Side, *path: str | int) -> Iterator[Problem]:
         if factor == "environment":
