@@ -152,8 +152,9 @@ def _finds(forecast: CaseForecast | None) -> str:
 
 
 def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
-    """Each reason once, with the number of its cases."""
-    counts = Counter((row["status"] or "note", row["reason"]) for row in listed if row["reason"])
+    """Each reason and each note once, with the number of its cases."""
+    counts = Counter((row["status"], row["reason"]) for row in listed if row["status"])
+    counts.update(("note", note) for row in listed for note in row["notes"])
     return [f"{word} ({_count(number, 'case')}): {reason}" for (word, reason), number in counts.items()]
 
 

@@ -22,7 +22,7 @@ from harness.running.forecasts import CaseForecast, PlanForecast
 
 
 def rows(worked_out: Plan, ahead: PlanForecast, nodes: Sequence[NodeFacts] = ()) -> list[dict[str, Any]]:
-    """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is a note.
+    """The plan as data: one row per case. ``status`` is ``null`` where a case can run; then ``reason`` is its notes.
 
     Args:
         worked_out: The plan.
@@ -83,6 +83,7 @@ def _build_missing(build: Build) -> str:
 
 def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]]) -> dict[str, Any]:
     case = planned.case
+    notes = [*filter(None, [planned.note]), *dict.fromkeys(f"not on this machine: {each}" for each in missing(case))]
     return {
         "id": planned.id,
         "kind": case.kind.value,
@@ -90,7 +91,8 @@ def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]
         "arms": [arm.label for arm in case.arms],
         "node_class": case.node_class.name,
         "status": planned.status.value if planned.status else None,
-        "reason": planned.reason or "; ".join(filter(None, [planned.note, _not_here(missing(case))])),
+        "reason": planned.reason or "; ".join(notes),
+        "notes": notes,
         "bytes": None if planned.status is Status.UNSUPPORTED else _bytes(needs.most(case)),
     }
 
@@ -105,7 +107,3 @@ def _bytes(memory: Memory | None) -> dict[str, Any] | None:
         "gpus": [device.total for device in memory.gpus],
         "parts": {name: device.parts for name, device in devices.items()},
     }
-
-
-def _not_here(missing: Sequence[str]) -> str:
-    return f"not on this machine: {', '.join(dict.fromkeys(missing))}" if missing else ""

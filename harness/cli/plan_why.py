@@ -39,8 +39,7 @@ def why_lines(cases: Sequence[PlannedCase], rows: Sequence[dict[str, Any]], clas
     for planned, row in zip(cases, rows, strict=True):
         yield planned.id
         yield f"  {row['status'] or 'can run'}" + (f": {planned.reason}" if planned.reason else "")
-        if not planned.reason and row["reason"]:
-            yield f"  note: {row['reason']}"
+        yield from (f"  note: {note}" for note in row["notes"])
         yield f"  declared in {planned.origin}"
         for arm in planned.case.arms:
             yield f"  arm {arm.label}: {arm.build.fork}, {arm.model.name}, " + " ".join(

@@ -22,10 +22,10 @@ DOES_NOT_FIT = "E-model-does-not-fit"
 
 
 def check_memory(cases: Sequence[PlannedCase], nodes: Iterable[NodeFacts] | None) -> tuple[PlannedCase, ...]:
-    """Mark the cases that fit no node as ``not_applicable``, and note what is odd about the others.
+    """Mark the cases that fit no node as ``not_applicable``, and note what is odd about cases.
 
     Args:
-        cases: The cases. What can't run for another reason stays as it is.
+        cases: The cases. What no build can do stays as it is; where the class has no node, flags are looked at.
         nodes: Facts of every node of the fleet; ``None``: not known, and only flags are looked at.
     """
     needs = Needs(cases)
@@ -33,7 +33,7 @@ def check_memory(cases: Sequence[PlannedCase], nodes: Iterable[NodeFacts] | None
     fleet = None if nodes is None else tuple(nodes)
     checked = []
     for planned in cases:
-        if planned.status is not None:
+        if planned.status is Status.UNSUPPORTED:
             checked.append(planned)
             continue
         case = planned.case
@@ -53,14 +53,14 @@ def _places(node_class: NodeClass, builds: Sequence[Build], fleet: Sequence[Node
 
 def _checked(planned: PlannedCase, needs: Needs, places: Sequence[NodeFacts]) -> PlannedCase:
     case = planned.case
-    if not places:
+    if not places or planned.status is not None:
         declared = needs.of_arms(case, {arm: declared_gpus(arm, case.node_class) for arm in case.arms})
         return _noted(planned, dict.fromkeys(note for each in declared for note in each.memory.notes))
     fits = [fit_on(case, needs, node) for node in places]
     possible = [fit for fit in fits if not fit.short]
     if not possible:
         reason = f"{DOES_NOT_FIT}: {_nearest(fits, places)}"
-        return replace(planned, status=Status.NOT_APPLICABLE, reason=reason)
+        return replace(_noted(planned, fits[0].notes), status=Status.NOT_APPLICABLE, reason=reason)
     slow = possible[0].rereading if all(fit.rereading for fit in possible) else None
     return _noted(planned, (*possible[0].notes, *([slow.said] if slow else [])))
 

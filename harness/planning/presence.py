@@ -6,14 +6,19 @@ their own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.model import Model
 from harness.engines.registry import engine_for
+from harness.models.fetched import part_addresses
 from harness.models.shelf import held_models
 from harness.models.storage import cache_root
+
+_MIB = 1024**2
 
 
 def build_missing(build: Build) -> str:
@@ -26,14 +31,29 @@ def build_missing(build: Build) -> str:
 
 
 def model_missing(model: Model) -> str:
-    """Why a model can't be loaded here: no such file, or no such card to make it of; empty if it can.
-
-    What has an address is fetched when it is run.
-    """
-    if model.sha256 and not model.path and not model.url:
+    """Why a model can't be loaded here: no such file, no such card to make it of, not fetched yet; empty if it can."""
+    if model.sha256 and not model.path:
         held = any(each.sha256 == model.sha256 for each in held_models(cache_root()))
-        return "" if held else f"model {model.name}: the cache has none with the digest {model.sha256[0]}"
+        return "" if held else f"model {model.name}: {_to_fetch(model)}"
     path = model.path or (model.card if model.card.endswith(".json") else "")
     if not path or Path(path).is_file():
         return ""
     return f"model {model.name}: there is no file {path}"
+
+
+def _to_fetch(model: Model) -> str:
+    """Where it will come from, and how much that is as far as this can be told without asking anybody."""
+    if not model.url:
+        return f"the cache has none with the digest {model.sha256[0]}"
+    size = _local_bytes(part_addresses(model.url, model.sha256))
+    much = f"{size / _MIB:.0f} MiB are" if size else "it is"
+    return f"{much} fetched from {model.url} by the first job that needs it"
+
+
+def _local_bytes(addresses: Iterable[str]) -> int:
+    """The sum of files at ``file://`` addresses; 0 where one lies elsewhere or nowhere."""
+    files = [Path(unquote(urlsplit(each).path)) for each in addresses if urlsplit(each).scheme == "file"]
+    try:
+        return sum(file.stat().st_size for file in files)
+    except OSError:
+        return 0

@@ -20,6 +20,7 @@ from harness.domain.suggest import did_you_mean
 from harness.engines.flags import complete, known_flags
 from harness.engines.registry import engine_for
 from harness.models.card import load_card, packaged_cards
+from harness.models.fetched import part_addresses
 from harness.models.makeable import require_makeable
 from harness.models.quantize import QUANTS, UNQUANTIZED
 from harness.planning.arms import declared_model
@@ -36,6 +37,7 @@ from harness.planning.schema import (
     FactorEntry,
     FloorEntry,
     Matrix,
+    ModelEntry,
     OutputsEntry,
     WhenEntry,
     Where,
@@ -191,8 +193,18 @@ class _References:
                 yield self._unknown("card", entry.card, cards, "models", name, "card")
             elif entry.card:
                 yield from self._card(name, entry.card, entry.quant.upper())
+            if entry.url:
+                yield from self._address(name, entry)
             if entry.quant and entry.quant.upper() not in QUANTS:
                 yield self._unknown("quant", entry.quant, QUANTS, "models", name, "quant")
+
+    def _address(self, name: str, entry: ModelEntry) -> Iterator[Problem]:
+        """An address that says how many parts the model has, with as many digests."""
+        try:
+            part_addresses(entry.url, entry.sha256)
+        except BadInput as bad:
+            key = "sha256" if bad.slug == "E-model-digests" else "url"
+            yield Problem(bad.slug, self._at("models", name, key), bad.message, bad.hint)
 
     def _card(self, name: str, card: str, quant: str) -> Iterator[Problem]:
         """A card that is here must be whole and makeable; one that is not may lie on the nodes."""

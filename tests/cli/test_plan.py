@@ -73,7 +73,7 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
     """One object a case, no more and no fewer keys."""
     listed = rows(matrix)
     assert {tuple(row) for row in listed} == {
-        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "bytes", "budget")
+        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "notes", "bytes", "budget")
     }
     assert listed[2].pop("budget")["quads"] is None
     assert listed[2] == {
@@ -84,6 +84,7 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
         "node_class": "cpu",
         "status": None,
         "reason": "",
+        "notes": [],
         "bytes": None,
     }
 
@@ -240,10 +241,11 @@ def test_what_is_not_on_this_machine_is_said(matrix: Path, tmp_path: Path) -> No
     found = {row["id"]: row for row in rows(matrix)}
     note = found["throughput/gone/patched+fa=0/pp8@cpu"]
     assert note["status"] is None
-    assert note["reason"] == (
-        f"not on this machine: build patched: no llama-bench at {tmp_path}/build/bin, "
-        f"model gone: there is no file {tmp_path}/gone.gguf"
-    )
+    assert note["notes"] == [
+        f"not on this machine: build patched: no llama-bench at {tmp_path}/build/bin",
+        f"not on this machine: model gone: there is no file {tmp_path}/gone.gguf",
+    ]
+    assert note["reason"] == "; ".join(note["notes"])
     assert found["throughput/file/ik+fa=0/pp8@cpu"]["reason"] == ""
     assert found["throughput/gone/ik+fa=0/pp8@gpu"]["reason"].startswith("no node is of class gpu")
     lines = [line for line in invoke(matrix).stdout.splitlines() if line.startswith("note (")]
