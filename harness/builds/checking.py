@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from harness.builds.cmake_cache import same_value
-from harness.builds.provenance import commit_differs
+from harness.builds.cmake_cache import compilation_of, same_value
+from harness.builds.provenance import commit_differs, provenance_of
 from harness.builds.recognising import Recognised
 from harness.domain.build import Build, BuildSource
 from harness.domain.errors import BadInput
+from harness.engines.bench import BenchEngine
 
 
 def require_as_said(build: Build, found: Recognised) -> None:
@@ -31,6 +33,33 @@ def require_as_said(build: Build, found: Recognised) -> None:
             hint="give the build that was meant, or correct [builds.X.source]; `moe-harness builds show` tells more",
             where=f"builds.{build.name}.source",
         )
+
+
+def told_otherwise(build: Build) -> str:
+    """What a build's folder tells against what is said of it; empty if nothing. Nothing is run: a run asks for more.
+
+    Args:
+        build: The build, as declared; of one that is not here as files nothing is known.
+    """
+    if build.source is None or not build.path:
+        return ""
+    try:
+        program = Path(BenchEngine(build).locate()[0])
+    except BadInput:
+        return ""
+    compiled, made = compilation_of(program), provenance_of(program.parent)
+    reported = made.reported if made else compiled.told.get("commit", "")
+    found = Recognised(
+        program=program,
+        programs={},
+        commit=made.commit if made else reported,
+        reported=reported,
+        number=made.number if made else compiled.told.get("number", ""),
+        compiler=made.compiler if made else compiled.told.get("compiler", ""),
+        options=compiled.options,
+        provenance=made,
+    )
+    return "; ".join(_differences(build.source, found))
 
 
 def _differences(said: BuildSource, found: Recognised) -> Iterator[str]:

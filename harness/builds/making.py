@@ -179,6 +179,7 @@ class _Making:
             raise
         finally:
             if not finished:
+                self._bench.report("removing what was begun")
                 shutil.rmtree(self._place, ignore_errors=True)
 
     def _prepare(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from harness.builds.checking import told_otherwise
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.model import Model
@@ -22,12 +23,13 @@ _MIB = 1024**2
 
 
 def build_missing(build: Build) -> str:
-    """Why a build can't be started here: no such file, no program, no such wheel; empty if it can."""
+    """Why a build can't be measured here, where it can't: its files are not there, or tell that it is another one."""
     try:
         engine_for(build).locate()
     except BadInput as bad:
         return f"build {build.name}: {bad.message}"
-    return ""
+    otherwise = told_otherwise(build)
+    return f"build {build.name} is not what is said: {otherwise}" if otherwise else ""
 
 
 def model_missing(model: Model) -> str:

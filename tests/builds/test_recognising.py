@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.builds.calls import Call, Ended
-from harness.builds.checking import require_as_said
+from harness.builds.checking import require_as_said, told_otherwise
 from harness.builds.provenance import commit_differs
 from harness.builds.recognising import Recognised, recognise
 from harness.domain.build import Build, BuildSource, Fork, Patch
 from harness.domain.errors import BadInput
 from harness.execution.builds import run_call
+from harness.planning.presence import build_missing
 
 MAINLINE = """load_backend: loaded CUDA backend from {folder}/libggml-cuda.so
 load_backend: loaded CPU backend from {folder}/libggml-cpu-icelake.so
@@ -226,6 +227,20 @@ def test_patches_of_a_made_build_are_compared_by_their_digests(tmp_path: Path) -
     require_as_said(Build("b", Fork.IK_LLAMA_CPP, path="/b", source=right), found)
     with pytest.raises(BadInput, match=r"patches x\.patch were said, it was made with x\.patch"):
         require_as_said(Build("b", Fork.IK_LLAMA_CPP, path="/b", source=wrong), found)
+    here = Build("b", Fork.IK_LLAMA_CPP, path=str(tmp_path), source=wrong)
+    assert build_missing(here).startswith("build b is not what is said: patches x.patch were said"), "a plan says it"
+    assert build_missing(dataclasses.replace(here, source=right)) == ""
+
+
+def test_a_commit_that_the_programs_report_otherwise_is_told_without_running_them(tmp_path: Path) -> None:
+    """By a plan: what is compiled in stands in the build folder."""
+    script(tmp_path / "llama-bench", "  -rtr <0|1>\n")
+    (tmp_path / "CMakeCache.txt").write_text("GGML_CUDA:BOOL=OFF\n")
+    (tmp_path / "build-info.cpp").write_text('char const * LLAMA_COMMIT = "abc1234";\n')
+    build = Build("b", Fork.IK_LLAMA_CPP, path=str(tmp_path), source=BuildSource(commit="fff1234"))
+    assert told_otherwise(build) == "commit fff1234 was said, it is of abc1234"
+    assert told_otherwise(dataclasses.replace(build, source=BuildSource(commit="abc1234ff"))) == ""
+    assert told_otherwise(dataclasses.replace(build, path="/none")) == ""
 
 
 @pytest.mark.parametrize(
