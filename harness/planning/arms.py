@@ -27,7 +27,7 @@ from harness.engines.flags import FlagFault, Unsupported, complete
 from harness.models.card import written_quant
 from harness.planning.build_facts import with_builds_named
 from harness.planning.flag_faults import FlagFaults, PlaceOf
-from harness.planning.placement import placement_of
+from harness.planning.placement import placement_of, placements_of
 from harness.planning.schema import Condition, ExcludeEntry, IncludeEntry, Matrix, ModelEntry, WhenEntry, Where
 
 Declared = dict[str, FlagValue]
@@ -305,10 +305,11 @@ def _corner(workshop: Workshop, build: Build, model: Model, node_class: NodeClas
     places = _places(matrix, matrix.flags, "flags")
     if "t" not in places:
         places["t"] = matrix.source.at("policy", "threads")
+    possible = frozenset(placements_of(build, node_class))
     late: list[tuple[int, WhenEntry]] = []
     values: dict[str, set[FlagValue]] = defaultdict(set)
     for index, entry in enumerate(matrix.when):
-        if not holds(entry, build, model, node_class):
+        if not holds(entry, build, model, node_class) or possible.isdisjoint(entry.placement or possible):
             continue
         if entry.placement is None:
             workshop.holding.add(index)

@@ -73,7 +73,9 @@ def _chain(path: Path) -> Iterator[Path]:
     while True:
         if file.resolve() in seen:
             chain = " -> ".join(shown(each) for each in (*seen[seen.index(file.resolve()) :], file.resolve()))
-            raise BadInput("E-matrix-extends", f"the file extends itself: {chain}", where=shown(path))
+            where = f"{shown(seen[-1])}: extends"
+            hint = "take one of these 'extends' out"
+            raise BadInput("E-matrix-extends", f"the file extends itself: {chain}", hint=hint, where=where)
         seen.append(file.resolve())
         yield file
         base = _read(file).get("extends")

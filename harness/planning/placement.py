@@ -19,6 +19,11 @@ DECIDING = ("ngl", "ot", "ncmoe")
 """The flags that decide it."""
 
 
+def placements_of(build: Build, node_class: NodeClass) -> tuple[str, ...]:
+    """Where arms of a build can compute on a class, whatever their flags are."""
+    return PLACEMENTS if build.has_gpu_code and not node_class.no_gpu else (CPU,)
+
+
 def placement_of(build: Build, node_class: NodeClass, flags: Mapping[str, FlagValue]) -> str:
     """One of `PLACEMENTS`.
 
@@ -27,7 +32,7 @@ def placement_of(build: Build, node_class: NodeClass, flags: Mapping[str, FlagVa
         node_class: The class; one without GPUs has nothing to place on.
         flags: The arm's flags; those that are missing have their defaults.
     """
-    if node_class.no_gpu or not build.has_gpu_code:
+    if placements_of(build, node_class) == (CPU,):
         return CPU
     layers, overrides, cpu_experts = (flags.get(name, default_of(name)) for name in DECIDING)
     if layers == 0:

@@ -110,6 +110,15 @@ def test_flags_by_placement(tmp_path: Path) -> None:
     }
 
 
+def test_ids_do_not_show_what_no_placement_of_their_class_can_add(tmp_path: Path) -> None:
+    """Where there is no GPU nothing is hybrid: a flag has the one value of its axis there."""
+    text = PLACED + '[flags]\nfa = 1\n[[when]]\nplacement = "hybrid"\nflags = { fa = 0 }\n'
+    found = ids(tmp_path, text)
+    assert "throughput/tiny/old+fa=0+offload=experts/pp64@one" in found
+    assert "throughput/tiny/old+offload=experts/pp64@none" in found
+    assert "throughput/tiny/ik+offload=experts/pp64@one" in found
+
+
 @pytest.mark.parametrize(
     ("placement", "values"), [("cpu", {"host"}), ("hybrid", {"experts", "layers"}), ("gpu", {"all", "to-gpu"})]
 )
