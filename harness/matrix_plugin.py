@@ -291,7 +291,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     width = max(_TABLE_WIDTH, terminalreporter._tw.fullwidth)  # noqa: SLF001 - no public way
     terminalreporter.section(f"matrix {state.name}")
-    terminalreporter.write(summary_text(state.final_verdicts(), notes(state), width))
+    shown = () if config.option.tbstyle == "no" else (Status.FAIL, Status.ERROR)  # among pytest's failures
+    terminalreporter.write(summary_text(state.final_verdicts(), notes(state), width, shown))
     terminalreporter.write_line(f"reports: {matrix.reports}")
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from harness.domain.errors import BadInput
 from harness.reporting.codec import encode
 from harness.reporting.outcomes import exit_code
+from harness.reporting.page import markdown_page
 from harness.reporting.projections import notes, write_projections
 from harness.reporting.replay import read_journal
 from harness.reporting.state import JournalState
@@ -21,7 +22,7 @@ from harness.reporting.summary import print_summary, summary_text
 @click.command()
 @click.argument("journal", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the reports [the journal's].")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @click.pass_context
 def report(context: click.Context, journal: Path, out: Path | None, form: str) -> None:
     """Make junit.xml and summary.txt again from JOURNAL, a journal.jsonl or the folder that holds it.
@@ -36,6 +37,8 @@ def report(context: click.Context, journal: Path, out: Path | None, form: str) -
     verdicts = state.final_verdicts()
     if form == "json":
         click.echo(json.dumps(_as_json(state), indent=2))
+    elif form == "markdown":
+        click.echo(markdown_page(state.name, verdicts, notes(state)), nl=False)
     else:
         _print_table(state)
     context.exit(exit_code(verdicts, complete=state.complete_plan))

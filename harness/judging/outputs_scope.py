@@ -22,11 +22,13 @@ def scope_text(
         counts: Positions compared by kind; ``None``: no distributions at all.
     """
     generated = sum(len(ours.tokens) for ours, theirs in pairs if theirs.tokens)
-    positions = " + ".join(f"{number:,} {kind}" for kind, number in (counts or {}).items() if number)
+    given = {kind: number for kind, number in (counts or {}).items() if number and kind is not Positions.GREEDY}
+    positions = " + ".join(f"{number:,} {kind}" for kind, number in given.items())
     covered = [
         f"{len(profile.prompts)} prompts",
         f"{generated} greedy tokens",
         *([f"distributions at {positions} positions"] if positions else []),
+        *(["those of generated tokens until they part"] if counts and counts[Positions.GREEDY] else []),
         f"contexts of up to {max((_context(ours) for ours, _ in pairs), default=0):,} tokens",
     ]
     return (

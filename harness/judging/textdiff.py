@@ -9,11 +9,13 @@ from itertools import takewhile
 
 _BEFORE = 60
 _AFTER = 120
-_WORDS_BEFORE, _WORDS_AFTER = 6, 40
-"""Words of the common beginning that are shown, and words of either text that are compared after it."""
-_SHARED_RUN = 8
+_WORDS_BEFORE, _WORDS_AFTER = 12, 60
+"""Words, and what is between them, of the common beginning that are shown, and that are compared after it."""
+_MOST = 320
+"""Characters of a word diff."""
+_SHARED_RUN = 16
 """Words that both have in a row are shown up to this many; of more, the two ends."""
-_WORD = re.compile(r"\s*\S+|\s+")
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def show_divergence(baseline: str, candidate: str) -> str:
@@ -41,7 +43,7 @@ def show_divergence(baseline: str, candidate: str) -> str:
 
 
 def word_diff(baseline: str, candidate: str) -> str:
-    """Two texts in one line from the first word on that differs: ``the quick [-brown-] {+red+} fox``.
+    """Two texts in one line from the first word on that differs: ``the quick [-brown-]{+red+} fox``.
 
     Args:
         baseline: The reference text.
@@ -50,9 +52,9 @@ def word_diff(baseline: str, candidate: str) -> str:
     ours, theirs = _WORD.findall(baseline), _WORD.findall(candidate)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     start = max(0, shared - _WORDS_BEFORE)
-    parts = list(_marked(ours[start : shared + _WORDS_AFTER], theirs[start : shared + _WORDS_AFTER]))
-    cut = max(len(ours), len(theirs)) > shared + _WORDS_AFTER
-    return ("... " if start else "") + " ".join(parts) + (" ..." if cut else "")
+    told = "".join(_marked(ours[start : shared + _WORDS_AFTER], theirs[start : shared + _WORDS_AFTER]))
+    cut = max(len(ours), len(theirs)) > shared + _WORDS_AFTER or len(told) > _MOST
+    return ("..." if start else "") + told[:_MOST].strip(" ") + ("..." if cut else "")
 
 
 def end_of(text: str, length: int = _BEFORE) -> str:
@@ -80,12 +82,11 @@ def _run(words: Sequence[str]) -> str:
     if len(words) <= _SHARED_RUN:
         return _words(words)
     half = _SHARED_RUN // 2
-    return f"{_words(words[:half])} ... {_words(words[-half:])}"
+    return f"{_words(words[:half])}...{_words(words[-half:])}"
 
 
 def _words(words: Sequence[str]) -> str:
-    text = "".join(words)
-    return visible(text.strip(" ") or text)
+    return visible("".join(words))
 
 
 def _go_on(text: str, start: int) -> str:

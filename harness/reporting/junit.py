@@ -130,6 +130,8 @@ def _long_text(verdict: Verdict) -> Iterator[str]:
         yield f"error: {verdict.slug}"
     if verdict.synthetic:
         yield "model: synthetic weights, speeds are approximate"
+    if verdict.scope:
+        yield f"outputs {verdict.scope}"
     if verdict.detail:
         yield ""
         yield verdict.detail
@@ -154,11 +156,10 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
             yield f"spread[{arm.label}]", f"{arm.spread:.4g}"
     for label, key in content_keys.items():
         yield f"content_key[{label}]", key
-    for name, text in (("reason", verdict.reason), ("expected", verdict.expected), ("node", verdict.node)):
-        if text:
+    for name in ("reason", "expected", "node", "scope"):
+        if text := getattr(verdict, name):
             yield name, text
-    if verdict.synthetic:
-        yield "synthetic", "true"
+    yield from ((name, "true") for name in ("synthetic", "inert") if getattr(verdict, name))
 
 
 def _effect_text(effect: Effect) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from io import StringIO
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from rich.text import Text
 from harness.domain.verdict import Estimate, Verdict
 from harness.domain.words import Status
 from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_text
-from harness.reporting.clean import one_line
+from harness.reporting.clean import clean, one_line
 from harness.reporting.outcomes import counts_line, gone_pitfalls
 
 CI_WIDTH = 120
@@ -34,13 +35,16 @@ _IMPOSSIBLE = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
-def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
+def print_summary(
+    console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = (), told: Collection[Status] = ()
+) -> None:
     """Print the table, the reasons of what did not pass, attributions in words, void data, warnings and the counts.
 
     Args:
         console: Where to; its width decides the columns' widths.
         verdicts: One per case.
         notes: Lines about the journal itself, e.g. unreadable lines.
+        told: Statuses of which the reader has seen the differences of outputs already.
     """
     ordered = sorted(verdicts, key=lambda verdict: (_ORDER.index(verdict.status), -verdict.seconds, verdict.case))
     if ordered:
@@ -53,6 +57,9 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
             _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
         elif verdict.void:
             _print_line(console, f"void data: {verdict.case}", verdict.void)
+    _print_differences(console, [verdict for verdict in ordered if verdict.status not in told])
+    for scope, count in scopes(ordered):
+        _print_line(console, f"outputs of {count} case{'s' * (count > 1)}", scope)
     for verdict in gone_pitfalls(verdicts):
         _print_line(console, f"warning: {verdict.case}", verdict.reason)
     for note in notes:
@@ -60,6 +67,27 @@ def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence
     if any(verdict.synthetic for verdict in verdicts):
         console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
     console.print(Text(counts_line(verdicts)))
+
+
+def differences(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those with a difference of outputs to show, each once: speeds that were not judged for it have it too."""
+    first: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        if verdict.scope and verdict.detail and verdict.status is not Status.PASS:
+            first.setdefault(verdict.detail, verdict)
+    return list(first.values())
+
+
+def scopes(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
+    """What output checks covered and what they do not show, each text with the number of its cases."""
+    return list(Counter(verdict.scope for verdict in verdicts if verdict.scope).items())
+
+
+def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
+    for verdict in differences(verdicts):
+        lines = clean(verdict.detail).splitlines()
+        told = "\n".join(f"    {line}".rstrip() for line in lines)
+        console.print(Text(f"difference: {one_line(verdict.case)}\n{told}"), soft_wrap=True)
 
 
 def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:
@@ -72,11 +100,16 @@ def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:
         _print_line(console, f"{status}: {same[0].case}{more}", reason)
 
 
-def summary_text(verdicts: Sequence[Verdict], notes: Sequence[str] = (), width: int = CI_WIDTH) -> str:
-    """The summary as plain text of a fixed width, without colours."""
+def summary_text(
+    verdicts: Sequence[Verdict],
+    notes: Sequence[str] = (),
+    width: int = CI_WIDTH,
+    told: Collection[Status] = (),
+) -> str:
+    """The summary as plain text of a fixed width, without colours; arguments as of `print_summary`."""
     buffer = StringIO()
     console = Console(file=buffer, width=width, force_terminal=False, color_system=None, legacy_windows=False)
-    print_summary(console, verdicts, notes)
+    print_summary(console, verdicts, notes, told)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -89,7 +122,7 @@ def _table(verdicts: Sequence[Verdict]) -> Table:
     table.add_column("s", justify="right", no_wrap=True)
     for verdict in verdicts:
         table.add_row(
-            Text(_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
+            Text(verdict_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
             Text(_case(verdict)),
             Text(_speeds(verdict)),
             Text(_figures(verdict)),
@@ -104,11 +137,12 @@ def _case(verdict: Verdict) -> str:
     return one_line(verdict.case + ("*" if verdict.synthetic else "") + name)
 
 
-def _words(verdict: Verdict) -> str:
+def verdict_words(verdict: Verdict) -> str:
     """The status, and the word that says more where there is one: what only was measured is not approved of."""
     measured = "measured" if verdict.status is Status.PASS and verdict.expected == NO_FLOOR else ""
-    finer = verdict.pitfall or verdict.throughput or verdict.equivalence or measured
-    return f"{verdict.status} {finer}" if finer and str(finer) != str(verdict.status) else str(verdict.status)
+    finer = str(verdict.pitfall or verdict.throughput or verdict.equivalence or measured)
+    words = [str(verdict.status), finer if finer != verdict.status else "", "inert" if verdict.inert else ""]
+    return " ".join(filter(None, words))
 
 
 def _speeds(verdict: Verdict) -> str:

@@ -1,0 +1,63 @@
+"""A run as a Markdown page: for a pull request, a wiki, a chat. What engines wrote stays text there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status
+from harness.reporting.clean import clean, one_line
+from harness.reporting.outcomes import counts_line
+from harness.reporting.summary import differences, scopes, verdict_words
+
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&!])")
+_FENCE = "```"
+
+
+def markdown_page(name: str, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> str:
+    """Counts, a table, the reasons of what did not pass, differences of outputs and what their checks do not show.
+
+    Args:
+        name: The matrix's name.
+        verdicts: One per case.
+        notes: Lines about the journal itself.
+    """
+    return "\n".join(_lines(name, verdicts, notes)) + "\n"
+
+
+def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iterator[str]:
+    yield f"# {_inert(name)}"
+    yield ""
+    yield _inert(counts_line(verdicts))
+    yield ""
+    yield "| verdict | case | reason |"
+    yield "|---|---|---|"
+    for verdict in verdicts:
+        synthetic = "\\*" if verdict.synthetic else ""
+        yield f"| {verdict_words(verdict)} | {_inert(verdict.case)}{synthetic} | {_inert(verdict.reason)} |"
+    for verdict in differences(sorted(verdicts, key=lambda each: each.status is not Status.FAIL)):
+        yield from _difference(verdict)
+    yield from _listed([f"outputs of {count} case{'s' * (count > 1)}, {scope}" for scope, count in scopes(verdicts)])
+    yield from _listed(notes)
+    if any(verdict.synthetic for verdict in verdicts):
+        yield ""
+        yield "\\* synthetic weights: speeds are approximate, content says nothing"
+
+
+def _difference(verdict: Verdict) -> Iterator[str]:
+    detail = clean(verdict.detail)
+    longest = max(map(len, re.findall("`+", detail)), default=0)
+    fence = "`" * max(len(_FENCE), longest + 1)
+    yield from ("", f"## {_inert(verdict.case)}", "", f"{fence}text", detail, fence)
+
+
+def _listed(texts: Sequence[str]) -> Iterator[str]:
+    if texts:
+        yield ""
+        yield from (f"- {_inert(text)}" for text in texts)
+
+
+def _inert(text: str) -> str:
+    """One line in which nothing is markup."""
+    return _MARKUP.sub(r"\\\1", one_line(text))
