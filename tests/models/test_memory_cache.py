@@ -81,6 +81,17 @@ def test_windows_are_as_llama_cpp_prints_them(tmp_path: Path, name: str) -> None
     assert found[4] < found[10]
 
 
+def test_the_last_layer_of_a_period_sees_all_tokens() -> None:
+    """On a GPU that has the output and one layer: two heads of 64 values, keys and values of 16 bits."""
+    shape = card_shape(CARDS["pattern"], "F16")
+    cells, layer = 16384, 2 * 64 * 2 * 2
+    one, two = (
+        estimate(shape, Fork.LLAMA_CPP, {"ngl": ngl}, cells, (1 << 30,), windowed=True).gpus[0].cache for ngl in (2, 3)
+    )
+    assert one == layer * cells
+    assert two - one == layer * 1536
+
+
 def test_ik_keeps_every_token_of_layers_with_a_window(tmp_path: Path) -> None:
     """By default, and its llama-bench can't be told otherwise."""
     model = write_card_model(CARDS["window"], tmp_path / "m.gguf")

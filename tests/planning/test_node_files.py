@@ -114,6 +114,12 @@ def test_what_is_no_description_is_one_error(tmp_path: Path, content: str) -> No
     assert refused(write(tmp_path, content)).slug == "E-node-invalid"
 
 
+def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    """Readers of JSON take the last one, and nobody notices."""
+    text = json.dumps(LEAST)[:-1] + ', "cores": 64}'
+    assert "the key 'cores' is there twice" in refused(write(tmp_path, text)).message
+
+
 def test_two_nodes_of_one_name_are_refused_with_both_files(tmp_path: Path) -> None:
     """Also where one is named by its file."""
     first, second = write(tmp_path, LEAST), write(tmp_path, {**LEAST, "name": "box"}, "other.json")
