@@ -10,6 +10,7 @@ from harness.models.storage import read_json
 
 FILE = "made.json"
 _LEVELS_UP = 4
+_SHOWN_DIGITS = 12
 
 
 class AppliedPatch(BaseModel):
@@ -67,6 +68,12 @@ def commit_differs(said: str, found: str) -> bool:
     """Whether two commits, each perhaps only its beginning, can't be the same one."""
     length = min(len(said), len(found))
     return length > 0 and said[:length] != found[:length]
+
+
+def short_commit(told: str) -> str:
+    """A commit for tables: its beginning, and what is told beside it (``with changes``)."""
+    commit, _, beside = told.partition(" ")
+    return " ".join(filter(None, [commit[:_SHOWN_DIGITS], beside]))
 
 
 def provenance_of(path: Path) -> Provenance | None:

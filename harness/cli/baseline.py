@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.builds.baselines import SIGN, Change, baselines, baselines_file, drift, history, roll_back, set_baseline
+from harness.builds.provenance import short_commit
 from harness.reporting.clean import one_line
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-_SHOWN_DIGITS = 12
 _WHY = click.option("--why", default="", help="What to remember about it.")
 
 
@@ -78,7 +78,7 @@ def _print(rows: Sequence[dict[str, Any]], form: str) -> None:
         table.add_column(heading, overflow="fold")
     for row in rows:
         why = " ".join(filter(None, ["rolled back." if row["rollback"] else "", row["why"]]))
-        commit = row["entry"].get("told", {}).get("commit", "")[:_SHOWN_DIGITS]
+        commit = short_commit(row["entry"].get("told", {}).get("commit", ""))
         cells = [row["branch"], row["build"], commit, row["when"][:16].replace("T", " "), row["who"], why]
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     Console().print(table)

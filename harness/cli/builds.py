@@ -22,7 +22,7 @@ from harness.builds.catalogue import CatalogueEntry, add_build, catalogue_file, 
 from harness.builds.declared import declared_build
 from harness.builds.entry import BuildEntry
 from harness.builds.making import Bench, log_of, made_build
-from harness.builds.provenance import Provenance, commit_differs, provenance_of
+from harness.builds.provenance import Provenance, commit_differs, provenance_of, short_commit
 from harness.builds.recipe_file import read_recipe
 from harness.cli.doing import Doing
 from harness.domain.build import Build, Fork
@@ -38,7 +38,6 @@ from harness.reporting.plain_words import clock_text
 
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 _FORKS = click.Choice([str(fork) for fork in Fork])
-_SHOWN_DIGITS = 12
 _CMAKE_OPTION = re.compile(r"-D([A-Za-z]\w*)[:=]")
 _FORKS_OWN = ("GGML_", "LLAMA_")
 _NAME_WIDTH = 24
@@ -151,7 +150,7 @@ def list_(form: str) -> None:
         table.add_column(heading, overflow="fold")
     for row in rows:
         commit = row["told"].get("commit", "")
-        cells = [row["name"], row["fork"], commit[:_SHOWN_DIGITS], row["origin"], ", ".join(row["baseline_of"])]
+        cells = [row["name"], row["fork"], short_commit(commit), row["origin"], ", ".join(row["baseline_of"])]
         table.add_row(*(Text(one_line(cell)) for cell in cells), f"{row['added'][:10]}")
     Console().print(table)
 

@@ -12,6 +12,7 @@ from harness.builds.baselines import baselines, drift, entry_of_word, history, k
 from harness.builds.catalogue import add_build, catalogue_file, catalogued
 from harness.builds.declared import catalogued_build
 from harness.builds.entry import BuildEntry
+from harness.builds.provenance import short_commit
 from harness.builds.state_file import config_folder
 from harness.domain.build import Build, BuildSource, Fork, Patch, Platform, Variant
 from harness.domain.errors import BadInput
@@ -65,6 +66,13 @@ def test_a_name_means_one_build_until_somebody_says_otherwise() -> None:
 def test_a_name_is_one_that_a_matrix_can_say(name: str) -> None:
     with pytest.raises(BadInput, match="E-bad-name"):
         add(name, path="/x")
+
+
+def test_a_table_tells_a_changed_source_from_its_commit() -> None:
+    """A build and its patched one have the same commit."""
+    assert short_commit("a" * 40) == "a" * 12
+    assert short_commit("a" * 40 + " with changes") == "a" * 12 + " with changes"
+    assert short_commit("") == ""
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:
