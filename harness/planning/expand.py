@@ -92,6 +92,12 @@ class _ArmSet:
     made: bool = False
 
 
+def _arm_set(arms: tuple[PlannedArm, ...], note: str, *, made: bool = False) -> _ArmSet:
+    """The arms of a case with all that is to be noted of them, worked out once for all workloads."""
+    notes = filter(None, (note, content_note([arm.arm for arm in arms])))
+    return _ArmSet(arms, "; ".join(notes), made)
+
+
 class _Expansion:
     """One matrix on its way to cases; problems are collected and raised together."""
 
@@ -158,7 +164,9 @@ class _Expansion:
             factor = self._factor(entry, entry.where, origin)
             pairs = self._pairs[entry.name] = self._found(factor)
             kind = Kind.PITFALL if entry.kind == "pitfall" else Kind.THROUGHPUT
-            sets = [_ArmSet((pair.baseline, pair.candidate), pair.note, factor.name in OVERLAID) for pair in pairs]
+            sets = [
+                _arm_set((pair.baseline, pair.candidate), pair.note, made=factor.name in OVERLAID) for pair in pairs
+            ]
             yield from self._compared(entry, kind, _contrast_check(entry), sets, origin)
 
     def _attribution(self, entry: ContrastEntry, index: int) -> Iterator[PlannedCase]:
@@ -170,7 +178,7 @@ class _Expansion:
         fours = self._fours[entry.name] = self._found_fours((first, second), entry.where, origin)
         check = AttributionCheck(entry.name, (entry.factors[0].word, entry.factors[1].word), entry.expectation)
         made = not OVERLAID.isdisjoint({first.name, second.name})
-        sets = [_ArmSet(four.arms, four.note, made) for four in fours]
+        sets = [_arm_set(four.arms, four.note, made=made) for four in fours]
         yield from self._compared(entry, Kind.ATTRIBUTION, check, sets, origin)
 
     def _compared(
@@ -232,7 +240,7 @@ class _Expansion:
                     hint = "compare builds on one file, or models that are trained"
                     self._problems.append(Problem("E-synthetic-claim", origin, claim, hint))
                     break
-                both = _ArmSet((pair.baseline, pair.candidate), pair.note)
+                both = _arm_set((pair.baseline, pair.candidate), pair.note)
                 declared = OutputCheck(
                     check.name, factor, check.lossy, changes_numbers(*(arm.arm for arm in both.arms))
                 )
@@ -291,8 +299,7 @@ class _Expansion:
         ]
         reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
-        note = "; ".join(filter(None, (compared.note, content_note(case.arms))))
-        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), note)
+        return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), compared.note)
 
     def _found(self, factor: Factor) -> list[Pair]:
         try:

@@ -54,7 +54,7 @@ def _places(node_class: NodeClass, builds: Sequence[Build], fleet: Sequence[Node
 def _checked(planned: PlannedCase, needs: Needs, places: Sequence[NodeFacts]) -> PlannedCase:
     case = planned.case
     if not places or planned.status is not None:
-        declared = needs.of_arms(case, {arm: declared_gpus(arm, case.node_class) for arm in case.arms})
+        declared = needs.of_arms(case, lambda arm: declared_gpus(arm, case.node_class))
         return _noted(planned, dict.fromkeys(note for each in declared for note in each.memory.notes))
     fits = [fit_on(case, needs, node) for node in places]
     possible = [fit for fit in fits if not fit.short]

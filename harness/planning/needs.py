@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -51,20 +51,19 @@ class Needs:
                 if arm in peaks and load is not None:
                     self._everything[arm] = (*self._everything.get(arm, ()), load)
 
-    def of_arms(self, case: Case, gpus: Mapping[Arm, tuple[int, ...]]) -> tuple[ArmMemory, ...]:
+    def of_arms(self, case: Case, gpus_of: Callable[[Arm], tuple[int, ...]]) -> tuple[ArmMemory, ...]:
         """What each arm needs whose model's tensors are known here.
 
         Args:
             case: The case; its arms' flags are complete.
-            gpus: Bytes of the GPUs that each arm can use.
+            gpus_of: Bytes of the GPUs that an arm can use.
         """
-        found = ((arm, self._of_arm(arm, self._loads(case, arm), gpus[arm])) for arm in case.arms)
-        return tuple(ArmMemory(arm, memory) for arm, memory in found if memory is not None)
+        found = [(arm, self._of_arm(arm, self._loads(case, arm), gpus_of(arm))) for arm in case.arms]
+        return tuple([ArmMemory(arm, memory) for arm, memory in found if memory is not None])
 
     def most(self, case: Case) -> Memory | None:
         """What the arm needs that needs most, on GPUs as the node class asks for them; ``None``: not known of all."""
-        gpus = {arm: declared_gpus(arm, case.node_class) for arm in case.arms}
-        found = self.of_arms(case, gpus)
+        found = self.of_arms(case, lambda arm: declared_gpus(arm, case.node_class))
         if len(found) < len(case.arms):
             return None
         return max((each.memory for each in found), key=lambda need: need.ram.total + sum(g.total for g in need.gpus))

@@ -144,9 +144,9 @@ def _choices(node_class: NodeClass, node: NodeFacts) -> Sequence[tuple[int, ...]
 
 def _on_gpus(case: Case, needs: Needs, node: NodeFacts, numbers: tuple[int, ...]) -> Fit:
     sizes = tuple(node.gpus[number].vram_bytes for number in numbers)
-    found = needs.of_arms(case, {arm: sizes if can_use_gpus(arm, node) else () for arm in case.arms})
-    rooms = tuple(room for each in found for room in _rooms(each, node, numbers))
-    notes = tuple(dict.fromkeys(note for each in found for note in each.memory.notes))
+    found = needs.of_arms(case, lambda arm: sizes if sizes and can_use_gpus(arm, node) else ())
+    rooms = tuple([room for each in found for room in _rooms(each, node, numbers)])
+    notes = tuple(dict.fromkeys([note for each in found for note in each.memory.notes]))
     return Fit(rooms, len(found) == len(case.arms), notes)
 
 
