@@ -80,13 +80,17 @@ def pack_values(values: Floats) -> str:
     return _text(values.astype("<f4").tobytes())
 
 
-def unpack_values(text: str) -> Floats:
+def unpack_values(text: str, count: int | None = None) -> Floats:
     """The values that were packed.
 
+    Args:
+        text: Them, packed.
+        count: How many there have to be; ``None``: nobody knows.
+
     Raises:
-        ValueError: The text is damaged.
+        ValueError: The text is damaged, or there are not as many.
     """
-    return np.frombuffer(_raw(text), "<f4").astype(np.float32)
+    return np.frombuffer(_raw(text, None if count is None else 4 * count), "<f4").astype(np.float32)
 
 
 def divergences(reference: Table, other: Table) -> Floats:
@@ -162,14 +166,15 @@ def _nearest(p: Doubles, q: Doubles, matched: Bools, rest_p: Doubles, theirs: Do
 
 
 def _text(raw: bytes) -> str:
-    return base64.b85encode(zlib.compress(raw)).decode("ascii")
+    # Base 85 would save a sixteenth, and take forty times as long to read.
+    return base64.b64encode(zlib.compress(raw)).decode("ascii")
 
 
 def _raw(text: str, size: int | None = None) -> bytes:
     """The bytes of a packed text, never more than it says: a journal comes from anywhere."""
     opener = zlib.decompressobj()
     try:
-        packed = base64.b85decode(text)
+        packed = base64.b64decode(text, validate=True)
         raw = opener.decompress(packed, 0 if size is None else size + 1)
     except (ValueError, binascii.Error, zlib.error) as problem:
         raise ValueError(f"damaged values: {problem}") from None

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.domain.outputs import Gaps, Output, Ranks, Source
+from harness.domain.outputs import Gaps, Output, Ranks, Source, Varied
 from harness.domain.tolerance import Figures
 from harness.judging.outputs_places import Choice, Place, Positions, PromptApart
 from harness.ranking import Table, divergences, unpack, unpack_values
@@ -164,8 +164,8 @@ def check_finite(outputs: Sequence[Output]) -> None:
                 at = f"{bad} of {len(table.ids)} {kind} positions"
                 raise NotFinite(f"prompt '{output.prompt}' has NaN or inf at {at}")
         for varied in output.varied:
-            for gaps in (varied.prefill, varied.forced):
-                bad = int((~np.isfinite(_values(gaps, output.prompt))).sum())
+            for values in (_prefill_values(output, varied), _forced_values(output, varied)):
+                bad = int((~np.isfinite(values)).sum())
                 if bad:
                     at = f"{bad} positions, evaluated otherwise ({varied.variation})"
                     raise NotFinite(f"prompt '{output.prompt}' has NaN or inf at {at}")
@@ -180,8 +180,8 @@ def own_of(outputs: Sequence[Output]) -> Own:
     figures, flips = {}, [0.0]
     for variation in dict.fromkeys(str(varied.variation) for output in outputs for varied in output.varied):
         of_it = [(output, each) for output in outputs for each in output.varied if str(each.variation) == variation]
-        forced = _joined(_values(each.forced, output.prompt) for output, each in of_it)
-        prefill = _joined(_values(each.prefill, output.prompt) for output, each in of_it)
+        forced = _joined(_forced_values(*each) for each in of_it)
+        prefill = _joined(_prefill_values(*each) for each in of_it)
         together = _joined([prefill, forced])
         if len(together):
             figures[variation] = _figures(together, forced)
@@ -238,10 +238,23 @@ def _table(ranks: Ranks, where: str) -> Table:
         raise Unreadable(f"{where}: {damage}") from None
 
 
-def _values(gaps: Gaps, prompt: str) -> Floats:
+def _prefill_values(output: Output, varied: Varied) -> Floats:
+    return _values(varied.prefill, output.prefill, output.prompt)
+
+
+def _forced_values(output: Output, varied: Varied) -> Floats:
+    return _values(varied.forced, output.forced, output.prompt)
+
+
+def _values(gaps: Gaps, ranks: Ranks | None, prompt: str) -> Floats:
+    """Divergences of an arm from itself, one for each position that it told.
+
+    Raises:
+        Unreadable: They are damaged, or not as many.
+    """
     try:
-        return unpack_values(gaps.kld)
-    except ValueError as damage:
+        return unpack_values(gaps.kld, ranks.positions if ranks else 0)
+    except (ValueError, OverflowError) as damage:
         raise Unreadable(f"an arm's own differences in prompt '{prompt}': {damage}") from None
 
 

@@ -96,8 +96,8 @@ def with_varied(outputs: Sequence[Output], noise: float) -> tuple[Output, ...]:
     return tuple(replace(each, varied=varied_of(each.prompt, noise)) for each in outputs)
 
 
-def with_gaps(output: Output, found: Gaps) -> Output:
-    return replace(output, varied=(Varied(Variation.BATCH, found, found),))
+def with_gaps(output: Output, prefill: Gaps, forced: Gaps) -> Output:
+    return replace(output, varied=(Varied(Variation.BATCH, prefill, forced),))
 
 
 def judged(

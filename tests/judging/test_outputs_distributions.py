@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,6 +28,7 @@ from outputs_support import (
 from harness.domain.outputs import Gaps, Output, Ranks, Source
 from harness.domain.tolerance import Figures
 from harness.domain.words import Equivalence, Status
+from harness.domain.workload import Prompt
 from harness.judging.outputs_statistics import Comparison
 from harness.judging.quants import COARSE
 from harness.judging.tolerances import P99_POSITIONS, for_positions
@@ -148,14 +151,17 @@ def test_one_nan_among_tokens_that_the_reference_did_not_keep_is_found() -> None
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_nan_under_a_harmless_change_widens_no_tolerance(value: float) -> None:
-    poisoned = Gaps(pack_values(np.array([1e-6, value], np.float32)), (value,))
-    bad = tuple(with_gaps(each, poisoned) if each.prompt == "p2" else each for each in answers_of(1.0))
+    prefill, forced = (
+        Gaps(pack_values(np.array([1e-6] * (positions - 1) + [last], np.float32)), (value,))
+        for positions, last in ((PREFILL, 1e-6), (FORCED, value))
+    )
+    bad = tuple(with_gaps(each, prefill, forced) if each.prompt == "p2" else each for each in answers_of(1.0))
     found = judged(bad, BASE)
     assert (found.equivalence, "NaN or inf at 1 positions, evaluated otherwise (batch)" in found.why) == (
         Equivalence.BROKEN,
         True,
     )
-    assert judged(answers_of(1.0), tuple(with_gaps(each, poisoned) for each in BASE)).status is Status.ERROR
+    assert judged(answers_of(1.0), tuple(with_gaps(each, prefill, forced) for each in BASE)).status is Status.ERROR
 
 
 @pytest.mark.parametrize(
@@ -181,8 +187,9 @@ def test_damage_is_an_error_that_names_it_and_never_equality(changes: dict[str, 
 
 
 def test_damaged_differences_of_an_arm_from_itself_are_an_error() -> None:
-    bad = tuple(with_gaps(each, Gaps("nonsense", ())) if each.prompt == "p0" else each for each in BASE)
-    assert judged(bad, BASE).slug == "E-outputs-unreadable"
+    for kld in ("nonsense", pack_values(np.zeros(3, np.float32)), pack_values(np.zeros(1 << 20, np.float32))):
+        bad = tuple(with_gaps(each, Gaps(kld, ()), Gaps(kld, ())) if each.prompt == "p0" else each for each in BASE)
+        assert judged(bad, BASE).slug == "E-outputs-unreadable"
 
 
 def test_forced_answers_that_are_cut_into_other_tokens_are_broken() -> None:
@@ -316,3 +323,19 @@ def test_a_source_that_generates_nothing_is_never_called_greedy() -> None:
     assert "generation" in found.scope
     bare = [replace(each, prefill=None) for each in logits]
     assert judged(bare, bare).slug == "E-outputs-unreadable"
+
+
+def test_four_thousand_positions_cost_well_under_a_second_and_few_megabytes() -> None:
+    """Two arms of 4,032 positions; processor time, for the machine may be busy."""
+    prompts = tuple(Prompt(f"p{number}", "?") for number in range(42))
+    many = replace(WIDE, prompts=prompts)
+    names = tuple(prompt.name for prompt in prompts)
+    ours, theirs = answers_of(names=names), answers_of(0.5, names=names)
+    tracemalloc.start()
+    before = time.process_time()
+    found = judged(theirs, ours, profile=many)
+    spent, (_, peak) = time.process_time() - before, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.equivalence is Equivalence.DIFFERENT
+    assert spent < 1.0
+    assert peak < 16 * 1024**2

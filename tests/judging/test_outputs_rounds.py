@@ -28,6 +28,7 @@ from harness.judging.outputs_rounds import outputs_of_job
 from harness.judging.quants import Quant
 from harness.judging.record import JobRecord
 from harness.judging.tolerances import FLOORS, floor_of, kv_budget
+from harness.reporting.codec import decode, encode
 
 GOOD, WRONG = answers_of(), answers_of(2.0)
 BROKEN = tuple(replace(each, finite=False) for each in GOOD)
@@ -173,6 +174,24 @@ def test_what_a_running_job_says_so_far() -> None:
     (found,) = outputs_of_job(job, rounds_of((GOOD, WRONG)))
     assert (found.wrong, found.repeated) == (True, True)
     assert outputs_of_job(record(()).job, rounds_of((GOOD, GOOD))) == (), "none were asked for"
+
+
+def test_journals_from_before_distributions_are_judged_as_they_were() -> None:
+    """Their lines lack every part that came later; the margin of the first token that differs decides."""
+    came_later = ("forced_tokens", "prefill", "forced", "greedy", "varied", "pieces", "forced_at", "source")
+    lines = []
+    for each in rounds_of((GOOD, WRONG)):
+        line = encode(each)
+        line["outputs"] = [
+            {name: value for name, value in output.items() if name not in came_later} for output in line["outputs"]
+        ]
+        lines.append(line)
+    runs = [decode(ProcessRun, line) for line in lines]
+    assert runs[0].outputs[0].prefill is None
+    found = outputs_verdict(job_of(runs))
+    assert (found.status, found.equivalence) == (Status.FAIL, Equivalence.DIFFERENT)
+    assert "no tie explains this (above 2 nat)" in found.reason
+    assert "distributions of the next token" in found.scope
 
 
 # ---- classes and floors ----------------------------------------------------------------------------------------------
