@@ -27,6 +27,7 @@ _ENDS = {
     JobEnd.DECIDED: "everything is decided",
     JobEnd.BUDGET: "the budget has no room for another quad",
     JobEnd.SCHEDULE: "the rule's last quad is measured",
+    JobEnd.OUTPUTS: "the outputs are wrong, and the speed of wrong outputs is not measured",
 }
 
 _BUILD_WORDS = {"package_version": "version", "build_number": "build", "build_commit": "commit"}
@@ -101,7 +102,7 @@ def as_json(result: AbResult) -> dict[str, Any]:
         "node": node_text(result.board.node.node) if result.board.node else None,
         "minutes": {"budget": plan.minutes, "used": round(result.board.seconds / 60, 3)},
         "processes": len(result.board.runs),
-        "end": "stopped" if result.stopped else "failed" if result.nothing_compared else result.board.end,
+        "end": _end_word(result),
         "results": [_row(workload, verdict) for workload, verdict in result.verdicts.items()],
         "outputs": _outputs_json(result.outputs),
         "notes": list(plan.notes),
@@ -203,11 +204,18 @@ def _rests_on(result: AbResult) -> list[str]:
     return [f"rests on: {processes}; {time}; {_ended(result)}"]
 
 
+def _end_word(result: AbResult) -> str | None:
+    if result.stopped:
+        return "stopped"
+    failed = result.nothing_compared and result.board.end is not JobEnd.OUTPUTS
+    return "failed" if failed else result.board.end
+
+
 def _ended(result: AbResult) -> str:
     """Why it went no further. The rule has nothing left to ask of workloads that can't be compared, either."""
     if result.stopped:
         return "you stopped it"
-    if result.nothing_compared:
+    if result.nothing_compared and result.board.end is not JobEnd.OUTPUTS:
         return "no speed could be compared"
     lost = result.not_compared if result.board.end is JobEnd.DECIDED else ()
     if lost:

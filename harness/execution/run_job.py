@@ -64,7 +64,7 @@ def run_job(
             runner = EngineRunner(job, arms, supervisor, gpus, should_stop)
             for arm in range(len(arms)):
                 yield from (Progress(job.id, attempt, doing, preparing=True) for doing in runner.ready(arm))
-            schedule = Schedule(job, attempt, runner, should_stop)
+            schedule = Schedule(job, attempt, runner, node, should_stop)
             yield from schedule.run(rule)
             end = schedule.end
     except HarnessError as error:

@@ -1,14 +1,18 @@
-"""Go through a job's schedule: burn-ins, then quad after quad, until the rule, the budget or the schedule ends it."""
+"""Go through a job's schedule: burn-ins, then quad after quad, until the rule, the budget or the schedule ends it.
+
+Answers to prompts that are found wrong are asked for again in fresh processes of all arms, before anything is scored.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import groupby
 
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun, Step
-from harness.domain.stopping import JobEnd, StoppingRule
+from harness.domain.node import NodeFacts
+from harness.domain.stopping import AfterOutputs, JobEnd, StoppingRule
 from harness.domain.workload import Timed
 from harness.execution.budget import Budget
 from harness.execution.engine_process import EngineRunner
@@ -26,17 +30,22 @@ class Schedule:
         job: The job.
         attempt: Number of this try.
         runner: Runs its processes.
+        node: Where.
         should_stop: Asked before each process; true ends the schedule.
     """
 
-    def __init__(self, job: Job, attempt: int, runner: EngineRunner, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, job: Job, attempt: int, runner: EngineRunner, node: NodeFacts, should_stop: Callable[[], bool]
+    ) -> None:
         self._job = job
         self._attempt = attempt
         self._runner = runner
+        self._node = node
         self._should_stop = should_stop
         self._budget = Budget(job.design.minutes)
         self._runs: list[ProcessRun] = []
         self._failed: set[int] = set()
+        self._repeated = False
         self.end: JobEnd | None = None
         """Why it ended; ``None`` while it has not, and where it was stopped or every arm failed."""
 
@@ -44,7 +53,7 @@ class Schedule:
         """Start process after process.
 
         Args:
-            rule: Says which workloads need more.
+            rule: Says what follows on the answers to prompts, and which workloads need more.
         """
         for scored, steps in _units(self._job):
             wanted = self._undecided(rule) if scored else self._job.workloads
@@ -59,7 +68,24 @@ class Schedule:
                     yield from self._process(step, wanted)
             if scored:
                 self._budget.measured(time.monotonic() - began, self._runs[before:])
+            elif (yield from self._after_outputs(rule)) is AfterOutputs.STOP:
+                self.end = JobEnd.OUTPUTS
+                return
         self.end = JobEnd.SCHEDULE
+
+    def _after_outputs(self, rule: StoppingRule) -> Generator[JobEvent, None, AfterOutputs]:
+        """What follows on the answers; a repetition is made here. It is never left out for want of time."""
+        if self._job.outputs is None:
+            return AfterOutputs.GO_ON
+        following = rule.after_outputs(self._job, self._runs, self._node)
+        if following is not AfterOutputs.REPEAT:
+            return following
+        self._repeated = True
+        for arm in range(len(self._job.arms)):
+            if self._should_stop() or self._failed:
+                return AfterOutputs.GO_ON
+            yield from self._process(self._job.outputs_step(arm), ())
+        return rule.after_outputs(self._job, self._runs, self._node)
 
     def _process(self, step: Step, wanted: tuple[Timed, ...]) -> Iterator[JobEvent]:
         for doing in self._runner.ready(step.arm):
@@ -85,7 +111,7 @@ class Schedule:
         text = f"{self._runner.label(step.arm)}, process {len(self._runs) + 1}"
         minutes = self._job.design.minutes
         if minutes is None:
-            return f"{text} of {self._job.process_starts}"
+            return f"{text} of {self._job.process_starts + len(self._job.arms) * self._repeated}"
         return f"{text} ({self._budget.spent_minutes:.1f} of {minutes:g} min)"
 
     def _progress(self, message: str) -> Progress:

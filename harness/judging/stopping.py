@@ -1,4 +1,4 @@
-"""When a job may end: the sequential rule, as execution asks it between quads."""
+"""When a job may end: the sequential rule, as execution asks it between quads, and what follows on wrong outputs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
+from harness.domain.stopping import AfterOutputs
 from harness.judging.attribution import judge_attribution
 from harness.judging.floors import MIN_STARTS
 from harness.judging.intervals import LogMean
+from harness.judging.outputs_rounds import outputs_of_job
 from harness.judging.quads import quads_of
 from harness.judging.samples import Implausible, NothingKept, process_medians
 from harness.judging.sequential import INTERVAL_ALPHA, decide
@@ -30,11 +33,30 @@ _MOST_ALONE = 8
 class SequentialStopping:
     """Ends the measurement of a workload once it is decided, and a job once all its workloads are.
 
+    Before that, outputs that are found wrong are asked for again, and the speed of wrong ones is not measured.
+
     Attributes:
         policy: How strictly is judged.
     """
 
     policy: Policy
+
+    def after_outputs(self, job: Job, runs: Sequence[ProcessRun], node: NodeFacts) -> AfterOutputs:
+        """Ask again what is found wrong; measure no speed of what is found wrong twice, or cannot be compared.
+
+        Args:
+            job: The job.
+            runs: Its processes so far.
+            node: Where it runs.
+        """
+        answering = [run for run in runs if run.step.outputs]
+        if any(run.failure for run in answering):
+            return AfterOutputs.GO_ON
+        found = outputs_of_job(job, runs, node)
+        if len(answering) == len(job.arms) and any(each.wrong and not each.advisory for each in found):
+            return AfterOutputs.REPEAT
+        counts = not job.workloads or job.timed_alone or all(each.speed_may_be_judged for each in found)
+        return AfterOutputs.GO_ON if counts else AfterOutputs.STOP
 
     def undecided(self, job: Job, runs: Sequence[ProcessRun]) -> tuple[str, ...]:
         """Names of the workloads that need more.

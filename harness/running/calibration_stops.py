@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
+from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
+from harness.domain.stopping import AfterOutputs
 from harness.judging.stopping import SequentialStopping
 
 
@@ -19,6 +21,10 @@ class CalibrationStops:
 
     def __init__(self, policy: Policy) -> None:
         self._sequential = SequentialStopping(policy)
+
+    def after_outputs(self, job: Job, runs: Sequence[ProcessRun], node: NodeFacts) -> AfterOutputs:
+        """Calibrations of speed ask for no outputs."""
+        return self._sequential.after_outputs(job, runs, node)
 
     def undecided(self, job: Job, runs: Sequence[ProcessRun]) -> tuple[str, ...]:
         """All workloads of equal arms; of a plant those that the sequential rule has not decided."""

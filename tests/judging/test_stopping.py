@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from judging_support import ANY, BASELINE, CANDIDATE, PP, TG, contrast, floor, run
+from judging_support import ANY, BASELINE, CANDIDATE, NODE, PP, TG, contrast, floor, run
+from outputs_support import WIDE, answers_of
 
 from harness.domain.arm import Arm
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Design, Job
 from harness.domain.measurement import ProcessRun, Step
+from harness.domain.model import Model
+from harness.domain.outputs import Output
 from harness.domain.policy import Policy
 from harness.domain.spread import Spread
+from harness.domain.stopping import AfterOutputs
 from harness.judging.stopping import SequentialStopping, is_decided
 
 RULE = SequentialStopping(Policy())
@@ -104,3 +108,50 @@ def test_four_arms_end_when_all_effects_are_decided() -> None:
     faster = processes(job, 4, (100, 50, 100, 50), (1, 1, 1, 1))
     assert RULE.undecided(job, processes(job, 1, (100, 50, 100, 50), (1, 1, 1, 1))) == ("pp512",)
     assert RULE.undecided(job, faster) == ()
+
+
+ASKED = replace(PAIR, outputs=WIDE)
+GOOD, WRONG = answers_of(), answers_of(2.0)
+
+
+def answered(*rounds: tuple[Sequence[Output], Sequence[Output]]) -> tuple[ProcessRun, ...]:
+    return tuple(run(arm, -1, 100, outputs=tuple(answers)) for pair in rounds for arm, answers in enumerate(pair))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "following"),
+    [
+        ([(GOOD, GOOD)], AfterOutputs.GO_ON),
+        ([(GOOD, WRONG)], AfterOutputs.REPEAT),
+        ([(GOOD, WRONG), (GOOD, WRONG)], AfterOutputs.STOP),
+        ([(GOOD, WRONG), (GOOD, GOOD)], AfterOutputs.STOP),
+        ([(GOOD, ()), (GOOD, ())], AfterOutputs.GO_ON),
+    ],
+)
+def test_wrong_outputs_are_asked_for_again_and_their_speed_is_not_measured(
+    rounds: list[tuple[Sequence[Output], Sequence[Output]]], following: AfterOutputs
+) -> None:
+    """Once, and whatever the second round says: what is not sure to be right has no speed either."""
+    assert RULE.after_outputs(ASKED, answered(*rounds), NODE) is following
+
+
+def test_wrong_outputs_end_nothing_where_speeds_of_single_arms_ride_along() -> None:
+    """A floor asks how fast an arm is, whatever the other one answers; where there is no speed nothing ends."""
+    twice = answered((GOOD, WRONG), (GOOD, WRONG))
+    for job in (replace(ASKED, timed_alone=True), replace(ASKED, workloads=())):
+        assert RULE.after_outputs(job, twice[:2], NODE) is AfterOutputs.REPEAT
+        assert RULE.after_outputs(job, twice, NODE) is AfterOutputs.GO_ON
+
+
+def test_a_process_that_failed_with_its_answers_is_no_wrong_answer() -> None:
+    """Its failure is what there is to judge."""
+    first, second = answered((GOOD, WRONG))
+    crashed = replace(second, failure=Failure(FailureKind.CRASH, "signal 11", "E-crash"))
+    assert RULE.after_outputs(ASKED, (first, crashed), NODE) is AfterOutputs.GO_ON
+
+
+def test_advice_is_neither_asked_for_again_nor_ends_anything() -> None:
+    """Nothing is calibrated for a real model: its speed is judged beside the advice."""
+    real = tuple(replace(arm, model=Model("real", path="/models/real-IQ4_XS.gguf")) for arm in ASKED.arms)
+    apart = answers_of(0.2)
+    assert RULE.after_outputs(replace(ASKED, arms=real), answered((GOOD, apart)), NODE) is AfterOutputs.GO_ON
