@@ -19,7 +19,7 @@ from harness.planning.load import load_matrix
 from harness.planning.planner import make_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "matrix.md").read_text(encoding="utf-8")
-COMMAND_LINES = ("bench_line", "model_word")
+COMMAND_LINES = ("bench_line", "model_word", "node_files")
 """Modules that read what a command was given, and no matrix."""
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
 TABLES: list[type[BaseModel]] = [
