@@ -157,7 +157,7 @@ class PlainView:
         if burnt_in and board.quad_seconds:
             self._quads = 0
             self._say(f"{clock_text(board.seconds)}  burn-in done, a quad takes about {clock_text(board.quad_seconds)}")
-        elif ended and board.quads > self._quads:
+        elif ended and board.quads > max(self._quads, 0):
             self._quads = board.quads
             rows = [row for row in board.rows if row.workload not in self._decided]
             self._decided.update(row.workload for row in rows if not row.decision.open)

@@ -14,7 +14,7 @@ from model_server import Shelf, serving
 from test_unpacking import tar_of
 
 from harness.builds import fetching
-from harness.builds.fetching import fetched, in_cache, note_use
+from harness.builds.fetching import fetched, in_cache, keep, note_use
 from harness.domain.build import Variant
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
 from harness.domain.halting import Stopped
@@ -163,6 +163,14 @@ class TestQuota:
         make_room(tmp_path / "cache", 100_000)
         assert [each.name for each in held(tmp_path / "cache")] == ["b0.tar.gz"]
         assert in_cache(builds[1]) is None
+
+    def test_what_a_baseline_is_stays(self, builds: tuple[Variant, Variant], tmp_path: Path) -> None:
+        """Also where it was wanted longest ago; whoever removes it by name knows."""
+        keep(builds[0])
+        make_room(tmp_path / "cache", 100_000)
+        assert [(each.name, each.kept) for each in held(tmp_path / "cache")] == [("b0.tar.gz", True)]
+        with pytest.raises(Infrastructure, match=r"E-cache-full.*b0\.tar\.gz .*a baseline"):
+            make_room(tmp_path / "cache", 200_000)
 
     def test_what_a_job_uses_stays(self, builds: tuple[Variant, Variant], tmp_path: Path) -> None:
         """By its archive, and by the path that `ab` has of it."""

@@ -21,6 +21,7 @@ from harness.cli.ab_view import LiveView, PlainView, view_for
 from harness.cli.contrast_table import contrast_table, line_of
 from harness.domain.verdict import Verdict
 from harness.domain.words import Status, Throughput
+from harness.execution.events import Finished, Progress
 from harness.running.ab import AbPlan
 from harness.running.ab_board import Board
 from harness.running.ab_run import AbResult
@@ -130,6 +131,22 @@ def test_without_a_terminal_a_quad_is_a_line(capsys: pytest.CaptureFixture[str])
     assert "\x1b" not in "".join(lines)
     decided = [line for line in lines if "pp256 -49" in line and "regressed" in line]
     assert len(decided) == 1, "a decided workload is told of once"
+
+
+def test_a_log_tells_what_is_made_and_of_no_quad_that_was_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped while its model was still being made."""
+    monkeypatch.setattr("harness.running.log_lines.FIRST_S", 0.0)
+    plan = planned()
+    board = board_of(plan)
+    making = Progress(plan.job.id, 1, "making m: weights, 2.1 of 16.1 GiB (13 %)", preparing=True)
+    with PlainView(Console(file=sys.stdout, width=80), plan) as view:
+        for event in (making, None, Finished(plan.job.id, 1)):
+            view.draw(board, board.take(event))
+    told = capsys.readouterr().out
+    assert told.count("making m: weights, 2.1 of 16.1 GiB (13 %)") == 1
+    assert "quad" not in told
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
