@@ -21,6 +21,18 @@ _ELF = b"\x7fELF"
 _SCRIPT = b"#!"
 
 
+def beside_bench(build: Build, name: str) -> Path | None:
+    """A program that lies beside the ``llama-bench`` that a build's path names, or in its folder; not checked.
+
+    Args:
+        build: A build by path.
+        name: The program's name.
+    """
+    path = Path(build.path).expanduser()
+    candidates = [path / folder / name for folder in FOLDERS] if path.is_dir() else [path.with_name(name)]
+    return next((file for file in candidates if file.is_file()), None)
+
+
 def checked_program(build: Build, found: Path) -> Path:
     """A file that can be started.
 

@@ -22,10 +22,10 @@ from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.output_lines import asked_outputs, outputs_request
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows
-from harness.engines.programs import FOLDERS, checked_program, libraries_of, opaque_reason, with_libraries
+from harness.engines.programs import beside_bench, checked_program, libraries_of, opaque_reason, with_libraries
 from harness.engines.server_flags import server_argv, server_help_options, unsayable
 
-_NAME = "llama-server"
+NAME = "llama-server"
 _CHILD = "harness.engines.served"
 _EVERY_SERVER_HAS = frozenset({"--host", "--port"})
 _RESERVE_S, _RESERVED, _AT_MOST = 5.0, 0.05, 0.5
@@ -75,7 +75,7 @@ class ServedEngine:
         """
         executable = self._executable()
         if self._options and not self._options & _EVERY_SERVER_HAS:
-            message = f"{executable} is no {_NAME}: its --help lists no {' or '.join(sorted(_EVERY_SERVER_HAS))}"
+            message = f"{executable} is no {NAME}: its --help lists no {' or '.join(sorted(_EVERY_SERVER_HAS))}"
             raise BadInput("E-not-llama-server", message, where=f"builds.{self._build.name}")
         return (executable, *libraries_of(executable))
 
@@ -92,7 +92,7 @@ class ServedEngine:
         cold = [load.name for load in order.of_profiles if load.metric is Metric.COLD]
         if len(cold) > 1:
             return f"{' and '.join(cold)}: only one request is the first of a process"
-        return unsayable(self._build.fork, order.arm.flags, self._options)
+        return unsayable(self._build.fork, order.arm.flags, self._options, NAME)
 
     def command(self, order: Order) -> Command:
         """A child of ours, told on standard input which server to start and what to ask it.
@@ -110,7 +110,7 @@ class ServedEngine:
             "argv": self._argv(executable, order),
             "environment": with_libraries(executable, dict(order.arm.environment)),
             "model": str(order.model),
-            "deadline_s": _deadline_s(order.timeout_s),
+            "deadline_s": deadline_s(order.timeout_s),
             "repetitions": order.repetitions,
             "profiles": [profile_request(order, profile) for profile in order.profiles],
             "outputs": outputs_request(order.outputs) if order.outputs else None,
@@ -127,7 +127,7 @@ class ServedEngine:
         answered = profile_rows(order, events.answers)
         rows = tuple(answered.rows[load.name] for load in order.of_profiles if load.name in answered.rows)
         outputs, misshapen = asked_outputs(order.outputs, events.outputs)
-        problems = [*answered.problems, *misshapen, *_unfinished(events)]
+        problems = [*answered.problems, *misshapen, *unfinished(events)]
         return Report(
             rows=rows,
             outputs=outputs,
@@ -160,17 +160,15 @@ class ServedEngine:
         Raises:
             BadInput: ``E-server-missing``, ``E-build-not-executable``, ``E-build-not-a-program``.
         """
-        path = Path(self._build.path).expanduser()
-        candidates = [path / folder / _NAME for folder in FOLDERS] if path.is_dir() else [path.with_name(_NAME)]
-        found = next((file for file in candidates if file.is_file()), None)
+        found = beside_bench(self._build, NAME)
         if found is None:
             hint = "prompt profiles are answered by it: compile with the target llama-server, or leave profiles out"
-            where = f"builds.{self._build.name}"
-            raise BadInput("E-server-missing", f"no {_NAME} at {path}", hint=hint, where=where)
+            message = f"no {NAME} at {Path(self._build.path).expanduser()}"
+            raise BadInput("E-server-missing", message, hint=hint, where=f"builds.{self._build.name}")
         return checked_program(self._build, found)
 
 
-def _deadline_s(timeout_s: float) -> float:
+def deadline_s(timeout_s: float) -> float:
     """How long the child waits before it says for what, and is not killed without a word."""
     return timeout_s - min(max(_RESERVE_S, _RESERVED * timeout_s), _AT_MOST * timeout_s)
 
@@ -198,7 +196,8 @@ def _room(tokens: int, text: str, after: int) -> int:
     return -(-(prompt + after + _SPECIAL_TOKENS) // _CELL_STEP) * _CELL_STEP
 
 
-def _unfinished(events: Events) -> list[Failure]:
+def unfinished(events: Events) -> list[Failure]:
+    """What is wrong with a child that neither failed nor said that it was done."""
     if events.done and not events.unreadable:
         return []
     said = f"{events.unreadable} unreadable line(s)" if events.unreadable else "the child did not say that it was done"

@@ -1,5 +1,7 @@
 """The flags of both forks as ``llama-server`` spells them: other words than ``llama-bench``'s for the same meaning.
 
+``llama-perplexity`` shares their argument parsers, and their words.
+
 Sources: the ``--help`` of llama.cpp b11549's argument parser (tests/data/recordings), and ``common/common.cpp`` of
 ik_llama.cpp 8337e4cd, read for how values are parsed. Every value is said, unless it can only be said by leaving the
 option out.
@@ -81,26 +83,27 @@ def server_argv(fork: Fork, flags: Flags, options: frozenset[str] | None) -> tup
     return tuple(argv)
 
 
-def unsayable(fork: Fork, flags: Flags, options: frozenset[str] | None) -> str:
-    """Why a server can't be started with some flags; empty if it can.
+def unsayable(fork: Fork, flags: Flags, options: frozenset[str] | None, program: str = "llama-server") -> str:
+    """Why a program can't be started with some flags; empty if it can.
 
     Args:
         fork: Whose server.
         flags: A complete set.
         options: Spellings that the build's ``--help`` lists; ``None``: not known.
+        program: Its name.
     """
-    problems = (_problem(fork, name, value, options) for name, value in flags if name != "t")
+    problems = (_problem(fork, name, value, options, program) for name, value in flags if name != "t")
     return "; ".join(filter(None, problems))
 
 
-def _problem(fork: Fork, name: str, value: FlagValue, options: frozenset[str] | None) -> str:
+def _problem(fork: Fork, name: str, value: FlagValue, options: frozenset[str] | None, program: str) -> str:
     ways = _TABLES[fork].get(name)
     if ways is None:
-        return f"llama-server of {fork} has no '{name}'"
+        return f"{program} of {fork} has no '{name}'"
     said = _known(ways, options)
     if said is None:
         silent = ways[0].for_gpus or ways[0].words.get(value) == ()
-        return "" if silent else f"this llama-server does not know {' or '.join(sorted(ways[0].options))}"
+        return "" if silent else f"this {program} does not know {' or '.join(sorted(ways[0].options))}"
     refused = said.refused.get(value)
     return f"{name}={value}: {refused}" if refused else ""
 

@@ -82,12 +82,15 @@ class EngineRunner:
             step: Its place in the schedule.
             workloads: What it measures.
         """
-        prepared = self._arms[step.arm]
-        order = replace(prepared.order, workloads=workloads, outputs=self._job.outputs if step.outputs else None)
+        arm = self._arms[step.arm]
+        if step.apart and arm.apart is None:
+            return _refused(step, arm, arm.order, arm.silent)
+        prepared = arm.apart if step.apart and arm.apart else arm
+        timed = () if step.apart else workloads
+        order = replace(prepared.order, workloads=timed, outputs=self._job.outputs if step.outputs else None)
         refusal = prepared.engine.refusal(order)
         if refusal:
-            failure = Failure(FailureKind.UNSUPPORTED, refusal, "E-unsupported")
-            return ProcessRun(step, prepared.content_key, (), (), 0.0, None, 0, _never_ran(order), {}, failure)
+            return _refused(step, prepared, order, refusal)
         cpus = self._cpus[step.arm]
         watch = Watch(Place(cpus, order.threads, self._models[step.arm]), self._gpus)
         result = self._supervise(prepared.engine.command(order), order, cpus, watch.started)
@@ -141,6 +144,11 @@ class EngineRunner:
             engine={**report.engine, **({"opaque": prepared.opaque} if prepared.opaque else {})},
             failure=_ended_by_us(result) or report.failure,
         )
+
+
+def _refused(step: Step, prepared: Prepared, order: Order, why: str) -> ProcessRun:
+    failure = Failure(FailureKind.UNSUPPORTED, why, "E-unsupported")
+    return ProcessRun(step, prepared.content_key, (), (), 0.0, None, 0, _never_ran(order), {}, failure)
 
 
 def _never_ran(order: Order) -> Conditions:

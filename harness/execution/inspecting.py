@@ -13,6 +13,7 @@ from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
+from harness.engines.perplexity_engine import PerplexityEngine
 from harness.engines.programs import with_libraries
 from harness.engines.registry import engine_for
 from harness.engines.served_engine import ServedEngine
@@ -55,6 +56,20 @@ def answering_engine(build: Build, environment: Mapping[str, str] | None = None)
     if not build.path:
         return engine_for(build)
     engine = ServedEngine(build)
+    return engine.informed(_help_text(engine.help_command(environment), _states(engine)))
+
+
+def evaluating_engine(build: Build, environment: Mapping[str, str] | None = None) -> PerplexityEngine:
+    """The engine of a build by path that evaluates prompts and generates nothing; it knows its program's ``--help``.
+
+    Args:
+        build: A build given by path.
+        environment: Variables that its processes get.
+
+    Raises:
+        BadInput: If the build or its program is not there, or cannot be started.
+    """
+    engine = PerplexityEngine(build)
     return engine.informed(_help_text(engine.help_command(environment), _states(engine)))
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.builds.commit_check import CommitChecked
 from harness.domain.arm import Arm
-from harness.domain.build import Tool
+from harness.domain.build import Build, Tool
 from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.halting import ShouldStop, never
 from harness.domain.job import Job
 from harness.engines.engine import Engine, Order
+from harness.execution.answering import NoAnswers, answering_programs
 from harness.execution.builds import check_build, local_build
 from harness.execution.cores import default_threads
 from harness.execution.inspecting import answering_engine, informed_engine
@@ -31,12 +32,16 @@ class Prepared:
         order: What a process of it is asked when all workloads are wanted and no outputs.
         content_key: Hash of the bytes and flags that really run.
         opaque: Why the hashed bytes do not tell what runs; empty if they do.
+        apart: What answers its prompts, where that is another program and there is one.
+        silent: Why there is none.
     """
 
     engine: Engine
     order: Order
     content_key: str
     opaque: str
+    apart: Prepared | None = None
+    silent: str = ""
 
 
 def prepare(
@@ -55,12 +60,11 @@ def prepare(
         Infrastructure: If a model could not be made here.
         Stopped: It was told to stop.
     """
-    arms = tuple(
-        _prepare_arm(job, arm, _planted(job, index), should_stop, report) for index, arm in enumerate(job.arms)
-    )
+    builds = tuple(_local(arm, should_stop, report) for arm in job.arms)
+    arms = tuple(_prepare_arm(job, index, build, should_stop, report) for index, build in enumerate(builds))
     if not job.design.calibration:
         _check_contrast(arms)
-    return arms
+    return _with_answering(job, builds, arms, should_stop)
 
 
 def threads_for(arm: Arm, *, spare_core: bool = True) -> int:
@@ -88,16 +92,19 @@ def _planted(job: Job, index: int) -> float:
     return job.design.slowdown
 
 
-def _prepare_arm(
-    job: Job, arm: Arm, slowdown: float, should_stop: ShouldStop, report: Callable[[str], None]
-) -> Prepared:
-    inspect = answering_engine if job.profile else informed_engine
+def _local(arm: Arm, should_stop: ShouldStop, report: Callable[[str], None]) -> Build:
     build = local_build(arm.build, report=report, should_stop=should_stop)
     check_build(build, dict(arm.environment))
+    return build
+
+
+def _prepare_arm(
+    job: Job, index: int, build: Build, should_stop: ShouldStop, report: Callable[[str], None]
+) -> Prepared:
+    arm, slowdown = job.arms[index], _planted(job, index)
+    inspect = answering_engine if job.profile else informed_engine
     engine = inspect(build, dict(arm.environment))
-    if build.source is not None and build.source.commit:
-        engine = CommitChecked(engine, build.source.commit)
-    files = engine.locate()
+    engine.locate()
     order = Order(
         arm=arm,
         model=model_path(
@@ -111,7 +118,37 @@ def _prepare_arm(
         timeout_s=job.design.timeout_s,
     )
     report(f"hashing {arm.model.name} and build {arm.build.name}")
-    bytes_run = sorted(file_sha256(path) for path in files)
+    return _prepared(_commit_checked(engine, build), order, should_stop)
+
+
+def _with_answering(
+    job: Job, builds: Sequence[Build], arms: Sequence[Prepared], should_stop: ShouldStop
+) -> tuple[Prepared, ...]:
+    """The arms with what answers their prompts apart: another program, with a content key of its own."""
+    try:
+        engines = answering_programs(job, builds)
+    except (NoAnswers, BadInput) as reason:
+        # Their speed can be measured all the same.
+        return tuple(replace(arm, silent=str(reason)) for arm in arms)
+    return tuple(
+        arm
+        if engine is None
+        else replace(
+            arm, apart=_prepared(_commit_checked(engine, build), replace(arm.order, workloads=()), should_stop)
+        )
+        for arm, build, engine in zip(arms, builds, engines, strict=True)
+    )
+
+
+def _commit_checked(engine: Engine, build: Build) -> Engine:
+    said = build.source.commit if build.source is not None else ""
+    return CommitChecked(engine, said) if said else engine
+
+
+def _prepared(engine: Engine, order: Order, should_stop: ShouldStop) -> Prepared:
+    """An engine with the hash of what it runs."""
+    arm, slowdown = order.arm, order.slowdown
+    bytes_run = sorted(file_sha256(path) for path in engine.locate())
     opaque = engine.opaque()
     if opaque:
         # What runs is not known, so it is never equal to what ran another time.

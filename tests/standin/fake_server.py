@@ -2,8 +2,8 @@
 """A stand-in for llama-server, for what a real one cannot be made to do on demand. Marked as such; never shipped.
 
 It answers as ik_llama.cpp's server does, as far as the harness uses it (read in ``examples/server`` of 8337e4cd: events
-without token ids, timings in the last one only). What it does besides is said by ``standin.json`` in its folder:
-``{"do": "...", "ms": 1.0}``.
+without token ids, timings in the last one only; completions with probabilities by ``fake_answers.py``, which lies
+beside it then). What it does besides is said by ``standin.json`` in its folder: ``{"do": "...", "ms": 1.0}``.
 """
 
 from __future__ import annotations
@@ -49,14 +49,19 @@ class _Handler(BaseHTTPRequestHandler):
         """Tokenizing and completions."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/tokenize":
-            ids = [_BEGIN] * body["add_special"] + list(body["content"].encode())
+            text = body["content"].upper() if _DO == "other_tokenizer" else body["content"]
+            ids = [_BEGIN] * body["add_special"] + list(text.encode())
             self._send(200, {"tokens": "none" if _DO == "no_tokenizer" else ids})
+        elif self.path == "/detokenize":
+            self._send(200, {"content": bytes(body["tokens"]).decode("utf-8", "replace")})
         elif _DO == "error_400":
             self._send(400, {"error": {"code": 400, "message": "such requests are not liked"}})
         elif _DO == "too_long":
             self._send(400, {"error": {"code": 400, "message": "the request exceeds the available context size"}})
         elif _DO == "error_500":
             self._send(500, {"error": {"code": 500, "message": "failed to decode the batch", "type": "server_error"}})
+        elif self.path == "/v1/completions":
+            self._answer(body)
         else:
             self._stream(body)
 
@@ -66,6 +71,28 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _answer(self, body: dict[str, Any]) -> None:
+        """A completion with probabilities, at once, and what goes wrong with it."""
+        from fake_answers import ik_answer  # noqa: PLC0415 - beside it only where it is needed
+
+        if _DO == "die_answering" or (_DO == "die_second" and bytes(body["prompt"][1:5]) == b"Good"):
+            next(_crash())
+        answer = ik_answer(body)
+        _spoil(answer)
+        if _DO == "garbage":
+            self._send_raw(b'{"choices": nonsense')
+        elif _DO == "torn":
+            self._send_raw(json.dumps(answer).encode(), missing=9)
+        else:
+            self._send(200, answer)
+
+    def _send_raw(self, data: bytes, missing: int = 0) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data) + missing))
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = True
 
     def _stream(self, body: dict[str, Any]) -> None:
         self.send_response(200)
@@ -97,6 +124,21 @@ def _pieces(body: dict[str, Any]) -> Iterator[bytes]:
         "predicted_ms": _MS * (count - 1),
     }
     yield _event({"content": "", "stop": True, **({} if _DO == "no_timings" else {"timings": timings})})
+
+
+def _spoil(answer: dict[str, Any]) -> None:
+    choice = answer["choices"][0]
+    if _DO == "no_logprobs":
+        choice["logprobs"] = None
+    if _DO == "other_prompt":
+        answer["usage"]["prompt_tokens"] = 99
+    for entry in (choice["logprobs"] or {}).get("content", []):
+        if _DO == "no_ids":
+            del entry["id"]
+        if _DO == "few_logprobs":
+            del entry["top_logprobs"][3:]
+        for ranked in entry["top_logprobs"] if _DO == "nan" else ():
+            ranked["logprob"] = None
 
 
 def _event(value: object) -> bytes:

@@ -19,15 +19,12 @@ from harness.engines.embedded.profile_tokens import led_through
 from harness.ranking import NO_TOKEN, Table, pack
 
 from .completions import IK, MAINLINE, Ranked
-from .errors import no_logprobs
-from .places import Places
+from .places import Places, require_width
 from .server import Server
 
 _FORCED_PLACES = 8
 """Places of an answer that are asked for, per prompt, at most."""
 _PLAIN = "a"
-_WHOLE = 0.999
-"""Probability of all tokens together, but for rounding: fewer were ranked because the vocabulary has no more."""
 
 
 def emit_outputs(server: Server, fork: str, plan: OutputsPlan, channel: Channel) -> None:
@@ -64,7 +61,7 @@ def _output(
     doing = f"at prompt {prompt.name}, led through its answer"
     forced = [places.follow([*tokens, *answer[: index + 1]], 1, doing)[0] for index in at]
     rows = [place.ranked for place in (*greedy, *forced)]
-    _require_width(rows, plan.top, prompt)
+    require_width(rows, plan.top, f"at prompt {prompt.name}")
     generated = [place.token for place in greedy]
     return {
         "prompt": prompt.name,
@@ -93,17 +90,6 @@ def _tokens(server: Server, plan: OutputsPlan, prompt: Prompt, begin: Sequence[i
         return led_through(body, begin, answer, count=prompt.tokens, forced=plan.forced)
     except ValueError as problem:
         raise EmbeddedError("E-prompt-empty", f"outputs.prompts: {prompt.name}: {problem}") from None
-
-
-def _require_width(rows: Sequence[Ranked], top: int, prompt: Prompt) -> None:
-    """As many tokens are ranked as were asked for, or all that there are, and as many at every place."""
-    doing = f"at prompt {prompt.name}"
-    widths = sorted({len(row.ids) for row in rows})
-    if len(widths) > 1:
-        raise no_logprobs(doing, f"{widths[0]} tokens are ranked at one place and {widths[-1]} at another")
-    shares = [float(np.exp(np.array(row.logprobs)).sum()) for row in rows if row.finite]
-    if widths[0] > top or (widths[0] < top and min(shares, default=0.0) < _WHOLE):
-        raise no_logprobs(doing, f"{widths[0]} tokens are ranked at each place, asked {top}")
 
 
 def _margin(ranked: Ranked) -> float | None:

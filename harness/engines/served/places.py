@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from .completions import Asking, Dialect, Generated, Ranked
 from .errors import no_logprobs, wrong_answer
 from .tails import can_tell, corrected, is_doubled, tells, unbiased
@@ -20,6 +22,8 @@ _PUSHES = (40.0, 80.0)
 """Nats by which a token is forced where the logits themselves are changed: above 87 a float of the others is zero."""
 _FORCED = 1000.0
 _WHOLE_VOCABULARY = 1 << 22
+_WHOLE = 0.999
+"""Probability of all tokens together, but for rounding: fewer were ranked because the vocabulary has no more."""
 
 Send = Callable[[str, Mapping[str, Any], str], Mapping[str, Any]]
 """Path, body and what is being done, for messages; gives the answer's body."""
@@ -79,6 +83,7 @@ class Places:
                 continue
             found += more
             wanted = count
+        require_width([place.ranked for place in found], self.top, doing)
         return self._normalised(prompt, found, doing)
 
     def _aligned(self, context: Sequence[int], generated: Generated, doing: str) -> list[Place] | None:
@@ -160,6 +165,25 @@ class Places:
             what = "the same place has other probabilities when fewer tokens are named"
             raise wrong_answer(doing, f"{what}: {alone.logprobs[0]:.4f} and {found[at].ranked.logprobs[0]:.4f}")
         self._doubled = doubled
+
+
+def require_width(rows: Sequence[Ranked], top: int, doing: str) -> None:
+    """As many tokens are ranked as were asked for, or all that there are, and as many at every place.
+
+    Args:
+        rows: What is ranked at some places.
+        top: Tokens that were asked for.
+        doing: Which request it is, for messages.
+
+    Raises:
+        EmbeddedError: ``E-logprobs-missing``.
+    """
+    widths = sorted({len(row.ids) for row in rows})
+    if len(widths) > 1:
+        raise no_logprobs(doing, f"{widths[0]} tokens are ranked at one place and {widths[-1]} at another")
+    shares = [float(np.exp(np.array(row.logprobs)).sum()) for row in rows if row.finite]
+    if widths[0] > top or (widths[0] < top and min(shares, default=0.0) < _WHOLE):
+        raise no_logprobs(doing, f"{widths[0]} tokens are ranked at each place, asked {top}")
 
 
 def _embedded(parts: Sequence[int], whole: Sequence[int]) -> list[int] | None:
