@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from harness.domain.build import Build, Tool
 from harness.domain.workload import OutputProfile, ProfileWorkload, Timed, Workload
+from harness.engines import perplexity_engine, served_engine
 from harness.engines.bench_argv import tests_of, untimeable
+from harness.engines.programs import beside_bench
 
 _TEST_OPTIONS = frozenset({"-d", "-gp", "-pg"})
 """Options that say a workload and that not every ``llama-bench`` ever had."""
@@ -21,8 +26,32 @@ def beyond(build: Build, asked: Timed | OutputProfile, options: frozenset[str] |
     if build.tool is Tool.EMBEDDED or isinstance(asked, ProfileWorkload):
         return ""
     if isinstance(asked, OutputProfile):
-        return "llama-bench gives no logits and no text: outputs need an engine of a wheel"
+        is_here = build.path and Path(build.path).expanduser().exists()
+        return lacks_answers([build]) if is_here else ""  # elsewhere, or not made yet: the node will tell
     return untimeable(build.fork, asked) or _unsayable(build, asked, options)
+
+
+def lacks_answers(builds: Iterable[Build]) -> str:
+    """Why outputs of builds can't be compared with one another; empty if they can.
+
+    ``llama-bench`` gives none. ``llama-server`` beside it does, and what it gives can be compared with a wheel's;
+    ``llama-perplexity`` knows of other positions, so all builds have to use it.
+
+    Args:
+        builds: All builds that are compared, as they are on this machine.
+    """
+    compared = list(builds)
+    by_path = [build for build in compared if build.tool is Tool.LLAMA_BENCH]
+    without = [build for build in by_path if beside_bench(build, served_engine.NAME) is None]
+    evaluating = [build for build in by_path if beside_bench(build, perplexity_engine.NAME)]
+    if not without or len(evaluating) == len(compared):
+        return ""
+    names = " and ".join(dict.fromkeys(f"'{build.name}'" for build in without))
+    other = "" if not any(build in evaluating for build in without) else "; not all of them have llama-perplexity"
+    return (
+        f"no llama-server lies beside llama-bench in build {names}, and llama-bench gives no outputs{other}: "
+        "compile with the target llama-server"
+    )
 
 
 def _unsayable(build: Build, workload: Workload, options: frozenset[str] | None) -> str:

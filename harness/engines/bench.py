@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
-from harness.domain.workload import OutputProfile, Timed
 from harness.engines.abilities import beyond
 from harness.engines.bench_argv import Tests, flags_argv, tests_of, threads_of
 from harness.engines.bench_help import help_flags, identify_fork
@@ -89,14 +88,15 @@ class BenchEngine:
 
     def refusal(self, order: Order) -> str:
         """Why ``llama-bench`` cannot do it: outputs, a workload it cannot time, an option the build does not know."""
-        asked: tuple[Timed | OutputProfile, ...] = (*order.workloads, *([order.outputs] if order.outputs else []))
-        if not asked:
+        if order.outputs:
+            return "llama-bench gives no logits and no text"
+        if not order.workloads:
             return "there is no workload to time"
         if order.of_profiles:
             return "llama-bench answers no prompts: llama-server does"
         if "," in str(order.model):
             return f"llama-bench splits model paths at commas: {order.model}"
-        problems = (beyond(self._build, each, self._options) for each in asked)
+        problems = (beyond(self._build, each, self._options) for each in order.workloads)
         return next(filter(None, problems), "") or self._unknown_option(order)
 
     def command(self, order: Order) -> Command:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from harness.domain.build import Build
 from harness.domain.job import Job
-from harness.engines import perplexity_engine, served_engine
+from harness.engines import served_engine
+from harness.engines.abilities import lacks_answers
 from harness.engines.engine import Engine
 from harness.engines.programs import beside_bench
 from harness.execution.inspecting import answering_engine, evaluating_engine
@@ -33,25 +34,15 @@ def answering_programs(job: Job, builds: Sequence[Build]) -> tuple[Engine | None
         BadInput: A program is there and cannot be started.
     """
     apart = [job.answers_apart(arm) for arm in range(len(job.arms))]
+    if not any(apart):
+        return (None,) * len(builds)
+    lacking = lacks_answers(builds)
+    if lacking:
+        raise NoAnswers(lacking)
     by_path = [build for build, is_apart in zip(builds, apart, strict=True) if is_apart]
-    if all(beside_bench(build, served_engine.NAME) for build in by_path):
-        inspect = answering_engine
-    elif all(apart) and all(beside_bench(build, perplexity_engine.NAME) for build in by_path):
-        inspect = evaluating_engine
-    else:
-        raise NoAnswers(_lacking(by_path, alone=all(apart)))
+    served = all(beside_bench(build, served_engine.NAME) for build in by_path)
+    inspect = answering_engine if served else evaluating_engine
     return tuple(
         inspect(build, dict(arm.environment)) if is_apart else None
         for build, arm, is_apart in zip(builds, job.arms, apart, strict=True)
-    )
-
-
-def _lacking(builds: Sequence[Build], *, alone: bool) -> str:
-    without = [build for build in builds if beside_bench(build, served_engine.NAME) is None]
-    names = " and ".join(dict.fromkeys(f"'{build.name}'" for build in without))
-    some = any(beside_bench(build, perplexity_engine.NAME) for build in without)
-    other = "" if alone or not some else "; llama-perplexity there compares with builds by path only"
-    return (
-        f"no {served_engine.NAME} lies beside llama-bench in build {names}, which itself gives no outputs: "
-        f"compile with the target {served_engine.NAME}{other}"
     )

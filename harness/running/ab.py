@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.domain.build import Fork, Tool
+from harness.domain.build import Fork
 from harness.domain.case import Case, ContrastCheck, Expectation, OutputCheck
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.flags import FlagValue
@@ -18,7 +18,7 @@ from harness.domain.model import Model
 from harness.domain.node import ANY_CLASS, NodeClass
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, Prompt, Workload
-from harness.engines.abilities import beyond
+from harness.engines.abilities import beyond, lacks_answers
 from harness.execution.builds import Report
 from harness.judging.throughput import limits_of
 from harness.models.inspect import inspect_gguf
@@ -176,11 +176,16 @@ def _require_workloads(arms: AbArms, workloads: Sequence[Workload]) -> None:
 
 def _outputs(request: AbRequest, arms: AbArms) -> OutputProfile | None:
     """The prompts, where outputs are to be compared."""
-    unable = [arm.build.name for arm in arms.arms if arm.build.tool is not Tool.EMBEDDED]
+    unable = _unable(arms)
     if request.check_outputs and unable:
-        message = f"{' and '.join(dict.fromkeys(unable))}: llama-bench gives no outputs to compare"
-        raise BadInput("E-no-outputs", message, hint="leave --check-outputs out, or compare builds of wheels")
+        raise BadInput("E-no-outputs", unable, hint="or leave --check-outputs out")
     return None if unable or request.check_outputs is False else _OUTPUTS
+
+
+def _unable(arms: AbArms) -> str:
+    """Why no outputs can be compared, as far as the builds are on this machine."""
+    builds = [arm.build for arm in arms.arms]
+    return lacks_answers(builds) if all(build.is_here for build in builds) else ""
 
 
 def _plan(arms: AbArms, workloads: Sequence[Workload], outputs: OutputProfile | None, policy: Policy) -> Plan:
@@ -226,7 +231,7 @@ def _notes(
     if arms.difference.consequences:
         notes.append(f"changes along with it: {', '.join(arms.difference.consequences)}")
     if outputs is None and request.check_outputs is None:
-        notes.append("outputs are not compared: llama-bench gives none")
+        notes.append(f"outputs are not compared: {_unable(arms)}")
     if line.left_out:
         notes.append(f"left out, the harness sets it: {' '.join(line.left_out)}")
     return tuple(notes)

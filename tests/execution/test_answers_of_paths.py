@@ -140,7 +140,7 @@ def test_without_a_server_the_outputs_are_unsupported_and_the_speed_is_measured(
         assert run.failure
         assert run.failure.kind is FailureKind.UNSUPPORTED
         assert run.failure.message == (
-            "no llama-server lies beside llama-bench in build 'standin-without', which itself gives no outputs: "
+            "no llama-server lies beside llama-bench in build 'standin-without', and llama-bench gives no outputs: "
             "compile with the target llama-server"
         )
     assert all(run.samples for run in runs if not run.step.apart)

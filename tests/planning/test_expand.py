@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from planning_support import matrix
 
@@ -382,9 +384,19 @@ def test_a_workload_that_needs_an_option_which_the_build_lacks_is_unsupported() 
     assert found["throughput/tiny/mainline/tg8.d32@any"] == "build 'mainline' does not know -d, which tg8.d32 needs"
 
 
-def test_outputs_of_a_build_by_path_are_unsupported_and_its_speeds_say_so() -> None:
-    """The contrast is judged as if nobody had asked for outputs, and a reader is told."""
-    made = matrix(builds=BY_PATH, flags={"fa": [0, 1]}, contrasts=[FA], checks=[OUTPUTS | {"contrasts": ["fa"]}])
+def _with_programs(folder: Path, *programs: str) -> dict[str, object]:
+    """A matrix of builds in folders of their own with the same programs."""
+    builds = {name: {"fork": entry["fork"], "path": str(folder / name)} for name, entry in BY_PATH.items()}
+    for name in builds:
+        (folder / name).mkdir()
+        for program in programs:
+            (folder / name / program).touch()
+    return matrix(builds=builds, flags={"fa": [0, 1]}, contrasts=[FA], checks=[OUTPUTS | {"contrasts": ["fa"]}])
+
+
+def test_outputs_of_a_bench_alone_are_unsupported_and_its_speeds_say_so(tmp_path: Path) -> None:
+    """The contrast is judged as if nobody had asked for outputs, and a reader is told what to compile."""
+    made = _with_programs(tmp_path, "llama-bench")
     found = unsupported(made)
     assert set(found) == {
         "equivalence/tiny/mainline+fa=0..mainline+fa=1/same@any",
@@ -392,5 +404,16 @@ def test_outputs_of_a_build_by_path_are_unsupported_and_its_speeds_say_so() -> N
     }
     speed = one(made, "throughput/tiny/ik+fa=0..ik+fa=1/pp64@any")
     assert speed.status is None
-    assert speed.note.startswith("outputs are not compared: baseline: llama-bench gives no logits")
+    assert speed.note.startswith("outputs are not compared: baseline: no llama-server lies beside llama-bench in build")
+    assert "compile with the target llama-server" in speed.note
     assert one(made, "throughput/tiny/ik+fa=0/pp64@any").note == ""
+
+
+@pytest.mark.parametrize("program", ["llama-server", "llama-perplexity"])
+def test_outputs_of_a_build_by_path_are_compared_where_a_program_gives_some(tmp_path: Path, program: str) -> None:
+    assert unsupported(_with_programs(tmp_path, "llama-bench", program)) == {}
+
+
+def test_what_a_build_on_another_machine_has_is_told_there() -> None:
+    checks = [OUTPUTS | {"contrasts": ["fa"]}]
+    assert unsupported(matrix(builds=BY_PATH, flags={"fa": [0, 1]}, contrasts=[FA], checks=checks)) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -242,9 +243,10 @@ def test_an_output_check_of_one_step_is_not_asked_of_the_others() -> None:
     assert jobs[4].outputs is None
 
 
-def test_an_attribution_says_where_outputs_are_not_compared() -> None:
-    """Builds by path give none: the speeds are judged all the same, and the plan tells."""
-    by_path = {name: {"fork": "llama.cpp", "path": f"/none/{name}"} for name in ("mainline", "ik")}
+def test_an_attribution_says_where_outputs_are_not_compared(tmp_path: Path) -> None:
+    """Builds with a bench alone give none: the speeds are judged all the same, and the plan tells."""
+    (tmp_path / "llama-bench").touch()
+    by_path = {name: {"fork": "llama.cpp", "path": str(tmp_path)} for name in ("mainline", "ik")}
     made = matrix(builds=by_path, contrasts=[which(BUILD, SETTINGS)], checks=[OUTPUTS])
     notes = {case.note for case in expand(made) if case.case.kind is Kind.ATTRIBUTION}
     assert len(notes) == 1

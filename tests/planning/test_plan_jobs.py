@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from planning_support import matrix, node
@@ -189,13 +190,11 @@ def test_narrowing_to_all_changes_nothing(whole: Plan) -> None:
     assert narrowed(whole, whole.ids()) == whole
 
 
-BY_PATH = {"builds": {"ik": {"fork": "ik_llama.cpp", "path": "/none/ik"}}}
-
-
-def test_what_a_build_cannot_do_is_not_part_of_its_jobs() -> None:
+def test_what_a_build_cannot_do_is_not_part_of_its_jobs(tmp_path: Path) -> None:
     """A process would be refused as a whole for one such workload, or for outputs that it can't give."""
+    (tmp_path / "llama-bench").touch()
     made = matrix(
-        **BY_PATH,
+        builds={"ik": {"fork": "ik_llama.cpp", "path": str(tmp_path)}},
         flags={"fa": [0, 1]},
         workloads=[{"pp": 64}, {"pp": 64, "depth": 32}],
         contrasts=[FA],
