@@ -64,6 +64,8 @@ def read_output(line: Mapping[str, Any]) -> Output:
     margins = line["margins"]
     known = margins is not None and None not in margins
     ranks, varied = line.get("ranks") or {}, line.get("varied") or ()
+    if not isinstance(ranks, dict):
+        raise TypeError("ranks: not an object")
     output = Output(
         prompt=str(line["prompt"]),
         prompt_tokens=_ids(line["tokens"]),
@@ -108,6 +110,8 @@ def shape_problem(profile: OutputProfile, output: Output) -> str:
     wrong = [f"{got} {what}, expected {asked}" for what, (got, asked) in problems.items() if got != asked]
     if output.prompt not in {prompt.name for prompt in profile.prompts}:
         wrong.append("a prompt that was not asked for")
+    if output.source is Source.EMBEDDED and not (output.prefill and output.greedy):
+        wrong.append("no distributions")
     return f"output of prompt '{output.prompt}': {'; '.join(wrong)}" if wrong else ""
 
 

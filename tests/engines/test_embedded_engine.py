@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from engine_support import MODEL, PP512, PROFILE, TG64, ended, fake_program, order, path_build, recording, wheel_build
 from hypothesis import given
@@ -23,11 +25,19 @@ from harness.engines.embedded_engine import EmbeddedEngine
 from harness.engines.engine import Order
 from harness.engines.flags import complete
 from harness.engines.registry import engine_for
+from harness.ranking import Table, pack
 
 IK, MAINLINE = Fork.IK_LLAMA_CPP, Fork.LLAMA_CPP
 FLAGS = {"ngl": 99, "fa": 1}
 HELLO = {"event": "hello", "package": "ik-llama-cpp-python", "libraries": [{"path": "l", "sha256": "s"}]}
 LOADED = {"event": "loaded", "load_ns": 2_500_000_000, "implied": {"mmap": "0 because of rtr"}}
+
+
+def distributions(*best: int) -> dict[str, Any]:
+    ids = np.array([[token, token + 1] for token in best], np.int32)
+    return dataclasses.asdict(pack(Table(ids, np.log(np.full(ids.shape, 0.25, np.float32)))))
+
+
 OUTPUT = {
     "event": "output",
     "prompt": "short",
@@ -38,6 +48,7 @@ OUTPUT = {
     "logits_sha256": "abc",
     "finite": True,
     "distinct": 4,
+    "ranks": {"prefill": distributions(4, 5), "greedy": distributions(5, 6, 7, 8), "forced": None},
 }
 DONE = {"event": "done", "peak_rss_bytes": 1}
 
