@@ -18,7 +18,9 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
 from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
+from harness.reporting.page import fenced
 from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
+from harness.reporting.summary import differences, indented_detail
 from harness.running.ab_advice import Advice, minutes_for_all
 from harness.running.ab_board import QUAD_PROCESSES
 from harness.running.ab_run import AbResult
@@ -60,6 +62,8 @@ def print_result(console: Console, result: AbResult, *, headed: bool = True) -> 
         *_does_not_show(result),
     ]:
         console.print(Text(told), soft_wrap=True)
+    for verdict in differences(_outputs_verdicts(result)):
+        console.print(Text(f"difference:\n{indented_detail(verdict)}"), soft_wrap=True)
     console.print(Text(f"journal: {result.reports}", style="dim"), soft_wrap=True)
 
 
@@ -74,6 +78,8 @@ def markdown(result: AbResult) -> str:
     told = [f"- **{workload}**: {verdict_words(result, workload)}" for workload in result.verdicts]
     rest = [*_next_run(result), *_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result)]
     below = [*told, *(f"- {line}" for line in [*rest, *_does_not_show(result)])]
+    for verdict in differences(_outputs_verdicts(result)):
+        below += ["", *fenced(verdict.detail)]
     return "\n".join([*_markdown_head(result), "", *rows, "", *below]) + "\n"
 
 
@@ -187,8 +193,12 @@ def _brief(workload: str, verdict: Verdict) -> str:
     return f"{workload} {change(verdict.estimate.value)}" if verdict.estimate else workload
 
 
+def _outputs_verdicts(result: AbResult) -> list[Verdict]:
+    return [result.outputs] if result.outputs else []
+
+
 def _outputs(result: AbResult) -> list[str]:
-    return [f"outputs: {_reason(result.outputs)}"] if result.outputs else []
+    return [f"outputs: {_reason(verdict)}" for verdict in _outputs_verdicts(result)]
 
 
 def _reason(verdict: Verdict) -> str:
@@ -232,6 +242,7 @@ def _circumstances(result: AbResult) -> list[str]:
 def _does_not_show(result: AbResult) -> list[str]:
     node = f" ({node_text(result.board.node.node)})" if result.board.node else ""
     told = [f"one machine{node}, one session"]
+    told += [f"of outputs, {each.scope.partition('; ')[2]}" for each in _outputs_verdicts(result) if each.scope]
     if result.plan.synthetic:
         told.append(
             "random weights: experts are used evenly, texts mean nothing, other quantizations and shapes differ"

@@ -19,11 +19,14 @@ def figure(value: float) -> str:
 
 
 def figures_text(rows: Sequence[Row], hard_flips: int, positions: int, hard: float) -> str:
-    """All judged figures in a line, e.g. ``mean KLD 0.31 (tolerance 0.0045), p99 1.2 (0.06), ...``."""
-    told = [
-        f"{row.name} {figure(row.found)}" + (f" ({_tolerance(row, first=not place)})" if row.limit is not None else "")
-        for place, row in enumerate(rows)
-    ]
+    """The first figure and all that are beyond their limits, e.g. ``mean KLD 0.31 (tolerance 0.0045), p99 1.2 (0.06)``.
+
+    Where none is beyond, the first and the last.
+    """
+    first, *others = rows
+    over = [row for row in others if row.over]
+    shown = [first, *(over if over or first.over else others[-1:])]
+    told = [f"{row.name} {figure(row.found)} ({_tolerance(row, first=row is first)})" for row in shown]
     flips = [f"{hard_flips} of {positions:,} positions flip above {hard:g} nat"] if hard_flips else []
     return ", ".join([*told, *flips])
 

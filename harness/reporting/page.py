@@ -37,7 +37,7 @@ def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iter
         synthetic = "\\*" if verdict.synthetic else ""
         yield f"| {verdict_words(verdict)} | {_inert(verdict.case)}{synthetic} | {_inert(verdict.reason)} |"
     for verdict in differences(sorted(verdicts, key=lambda each: each.status is not Status.FAIL)):
-        yield from _difference(verdict)
+        yield from ("", f"## {_inert(verdict.case)}", "", *fenced(verdict.detail))
     yield from _listed([f"outputs of {count} case{'s' * (count > 1)}, {scope}" for scope, count in scopes(verdicts)])
     yield from _listed(notes)
     if any(verdict.synthetic for verdict in verdicts):
@@ -45,11 +45,12 @@ def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iter
         yield "\\* synthetic weights: speeds are approximate, content says nothing"
 
 
-def _difference(verdict: Verdict) -> Iterator[str]:
-    detail = clean(verdict.detail)
-    longest = max(map(len, re.findall("`+", detail)), default=0)
+def fenced(text: str) -> tuple[str, str, str]:
+    """The lines of a block in which nothing is markup."""
+    plain = clean(text)
+    longest = max(map(len, re.findall("`+", plain)), default=0)
     fence = "`" * max(len(_FENCE), longest + 1)
-    yield from ("", f"## {_inert(verdict.case)}", "", f"{fence}text", detail, fence)
+    return (f"{fence}text", plain, fence)
 
 
 def _listed(texts: Sequence[str]) -> Iterator[str]:

@@ -83,11 +83,14 @@ def scopes(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
     return list(Counter(verdict.scope for verdict in verdicts if verdict.scope).items())
 
 
+def indented_detail(verdict: Verdict) -> str:
+    """A verdict's detail below a line of its own."""
+    return "\n".join(f"    {line}".rstrip() for line in clean(verdict.detail).splitlines())
+
+
 def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
     for verdict in differences(verdicts):
-        lines = clean(verdict.detail).splitlines()
-        told = "\n".join(f"    {line}".rstrip() for line in lines)
-        console.print(Text(f"difference: {one_line(verdict.case)}\n{told}"), soft_wrap=True)
+        console.print(Text(f"difference: {one_line(verdict.case)}\n{indented_detail(verdict)}"), soft_wrap=True)
 
 
 def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:

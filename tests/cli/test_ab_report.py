@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "running"))
 
 from ab_support import board_of, events, planned
+from rich.console import Console
 
-from harness.cli.ab_report import markdown
+from harness.cli.ab_report import markdown, print_result
 from harness.cli.ab_view import head
 from harness.domain.spread import Spread
+from harness.domain.verdict import Verdict
+from harness.domain.words import Equivalence, Status
 from harness.running.ab import AbPlan
 from harness.running.ab_advice import Advice
 from harness.running.ab_run import AbResult
@@ -69,3 +73,25 @@ def test_a_margin_by_a_known_spread_says_which() -> None:
         "margin of pp256: 10 %, as quads are known to scatter by 9.3 % (calibration of 2026-11-30, of pp512);"
         " --margin sets another"
     ) in told
+
+
+def test_a_difference_of_outputs_stands_below_and_what_the_check_does_not_show_beside() -> None:
+    outputs = Verdict(
+        "equivalence/a/b/c@any",
+        Status.FAIL,
+        "different: mean KLD 0.3 on Test CPU 9000 @any",
+        equivalence=Equivalence.DIFFERENT,
+        detail="  words  the quick [-brown-]{+red+} fox ``` \x1b[31m",
+        scope="compared: 4 prompts; not covered: sampling",
+        node="Test CPU 9000",
+    )
+    speed = Verdict("throughput/a/b/pp256@any", Status.NOT_JUDGED, "not_judged: the outputs are different")
+    result = replace(ended(planned()), outputs=outputs, verdicts={"pp256": speed})
+    page = markdown(result)
+    assert "- outputs: different: mean KLD 0.3\n" in page
+    assert "````text\n  words  the quick [-brown-]{+red+} fox ``` \n````" in page
+    assert "of outputs, not covered: sampling" in page
+    buffer = StringIO()
+    print_result(Console(file=buffer, width=100), result)
+    assert "difference:\n      words  the quick [-brown-]{+red+} fox" in buffer.getvalue()
+    assert "[-brown-]" not in markdown(replace(result, outputs=replace(outputs, status=Status.PASS)))

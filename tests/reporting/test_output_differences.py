@@ -56,11 +56,9 @@ SPEED = judge(contrast(), RECORD, Policy())
 def test_the_first_line_tells_all() -> None:
     assert (DIFFERENT.status, DIFFERENT.equivalence) == (Status.FAIL, Equivalence.DIFFERENT)
     first = DIFFERENT.reason
-    assert re.match(
-        r"different: mean KLD [\d.]+ \(tolerance 0.0045\), decode mean [\d.]+ \(0.0045\), p99 [\d.]+ \(0.06\), "
-        r"max [\d.]+ \(0.15\), [\d,]+ of [\d,]+ positions flip above 2 nat, "
-        r"worst prompt 'p\d+' at prompt token \d+ of 70: ",
-        first,
+    assert re.match(r"different: mean KLD [\d.]+ \(tolerance [\d.]+\), .*decode mean [\d.]+ \([\d.]+\), ", first)
+    assert re.search(
+        r"max [\d.]+ \([\d.]+\), [\d,]+ of [\d,]+ positions flip above 2 nat, worst prompt 'p\d+' at ", first
     )
     assert len(first) < 600
 
