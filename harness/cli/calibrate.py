@@ -6,22 +6,21 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 import click
 from rich.console import Console
 
+from harness.cli.calibrate_outputs import calibrate_outputs
 from harness.cli.calibration_page import as_json, markdown, print_table
+from harness.cli.calibration_teller import Teller
 from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
-from harness.execution.events import JobEvent, Progress
 from harness.planning.schema import Policy
 from harness.running.calibrating import Calibrator, Settings
 from harness.running.calibration import Calibration, Target
 from harness.running.calibration_targets import target_of_words, targets_of_plan
 from harness.running.interrupts import Interrupts
-from harness.running.log_lines import JobLines, LogLines
 from harness.running.options import claim_reports, plan_matrix
 from harness.running.spread_file import spreads_path
 
@@ -34,6 +33,7 @@ _PIPE_WIDTH = 200
 @click.option("--fork", type=click.Choice(list(Fork)), help="Of a build whose --help tells none.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cells of cases whose id matches.")
 @click.option("--minutes", type=FiniteRange(min=0.1), default=10.0, show_default=True, help="Time to measure.")
+@click.option("--outputs", is_flag=True, help="Calibrate the output checks of MATRIX, and nothing that is timed.")
 @click.option("--fresh", is_flag=True, help="Forget what earlier calibrations found for these cells.")
 @click.option("--store", type=click.Path(path_type=Path), help="File of known spreads [MOE_SPREADS, or in your state].")
 @click.option("--reports", type=click.Path(path_type=Path), default="moe-calibration", show_default=True)
@@ -47,6 +47,7 @@ def calibrate(  # noqa: PLR0917 - click passes by name
     fork: str | None,
     patterns: tuple[str, ...],
     minutes: float,
+    outputs: bool,
     fresh: bool,
     store: Path | None,
     reports: Path,
@@ -58,9 +59,16 @@ def calibrate(  # noqa: PLR0917 - click passes by name
     MATRIX is a file or a packaged name; its cells are calibrated. Or one cell group: -m MODEL --build BUILD, with flags
     and workloads as llama-bench takes them behind --. What is found is kept, and every run on this machine uses it.
 
-    Exit codes: 0 fine, 1 a cell was put in quarantine, 2 bad input, 3 a cell could not be calibrated or no slowdown
-    be tried on it, 130 Ctrl-C.
+    With --outputs: how far outputs of sound processes are apart, and whether faults planted in copies of the model are
+    found by it.
+
+    Exit codes: 0 fine, 1 a cell was put in quarantine or a planted fault was missed, 2 bad input, 3 something could not
+    be calibrated or nothing be planted, 130 Ctrl-C.
     """
+    if outputs:
+        if model or build or fork:
+            raise click.UsageError("--outputs goes by the output checks of a matrix; -m, --build and --fork have none.")
+        context.exit(calibrate_outputs(_one_matrix(arguments), patterns, store, reports, form))
     targets, policy = _asked(model, build, fork, patterns, arguments)
     kept = store or spreads_path()
     settings = Settings(minutes, policy.design, policy.judging, reports, kept, fresh)
@@ -83,10 +91,14 @@ def _asked(
         if patterns:
             raise click.UsageError("--select chooses cells of a matrix; with --build there is none.")
         return (target_of_words(build, model, arguments, Fork(fork) if fork else None),), Policy()
+    worked_out = plan_matrix(_one_matrix(arguments), patterns)
+    return targets_of_plan(worked_out), worked_out.policy
+
+
+def _one_matrix(arguments: tuple[str, ...]) -> str | None:
     if len(arguments) > 1 or (arguments and arguments[0].startswith("-")):
         raise click.UsageError(f"{arguments[-1]}: expected one matrix; flags belong to --build.")
-    worked_out = plan_matrix(arguments[0] if arguments else None, patterns)
-    return targets_of_plan(worked_out), worked_out.policy
+    return arguments[0] if arguments else None
 
 
 def _measure(targets: tuple[Target, ...], settings: Settings) -> Calibration:
@@ -95,7 +107,7 @@ def _measure(targets: tuple[Target, ...], settings: Settings) -> Calibration:
         stack.callback(claim_reports(settings.reports).release)
         interrupts.end_on_term()
         stack.callback(interrupts.restore)
-        teller = stack.enter_context(_Teller())
+        teller = stack.enter_context(Teller())
         return stack.enter_context(Calibrator(targets, settings, teller.take)).run()
 
 
@@ -104,36 +116,3 @@ def _exit_code(found: Calibration) -> int:
     if "quarantined" in words:
         return EXIT_FINDING
     return EXIT_OK if words == {"fine"} else EXIT_UNDECIDED
-
-
-class _Teller:
-    """Says on standard error what is being done: on a terminal in one live line, else a line for each thing."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._status = self._console.status("") if self._console.is_terminal else None
-        self._said = ""
-        self._log = JobLines(LogLines(self._print))
-
-    def __enter__(self) -> Self:
-        if self._status:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status:
-            self._status.stop()
-
-    def take(self, doing: str, event: JobEvent | None) -> None:
-        """Show what an event changes."""
-        if self._status:
-            if isinstance(event, Progress):
-                self._status.update(f"{doing}: {event.message}")
-        else:
-            if doing != self._said:
-                self._print(doing)
-            self._log.take(event)
-        self._said = doing
-
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)

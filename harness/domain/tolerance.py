@@ -11,6 +11,8 @@ class ContrastClass(StrEnum):
 
     FLAGS = "flags"
     """One build, other flags or variables."""
+    KERNELS = "kernels"
+    """One build, and a flag that has the weights multiplied by other kernels, such as ``rtr``."""
     BUILD = "build"
     """Two builds of one fork."""
     FORK = "fork"
@@ -26,12 +28,18 @@ class Figures:
     Attributes:
         mean: Mean over all positions.
         decode_mean: Mean over the positions that were decoded one at a time.
+        median: The value that half of the positions exceed.
+        p90: The value that one position in ten exceeds.
+        decode_p90: The same over the positions that were decoded one at a time.
         p99: The value that one position in a hundred exceeds.
         maximum: The largest.
     """
 
     mean: float
     decode_mean: float
+    median: float
+    p90: float
+    decode_p90: float
     p99: float
     maximum: float
 

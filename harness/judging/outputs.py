@@ -178,7 +178,7 @@ def _within_budget(rows: Sequence[Row], budget: float) -> bool:
 
 
 def _unjudged(compared: Comparison) -> dict[str, str]:
-    return {"median KLD": shown.figure(compared.median), "same top token": f"{100 * compared.same_top:.2f} %"}
+    return {"same top token": f"{100 * compared.same_top:.2f} %"}
 
 
 def _unreadable(why: str) -> OutputsVerdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import astuple
 
 from harness.domain.arm import Arm
 from harness.domain.build import HOST_BACKENDS
@@ -14,6 +15,8 @@ from harness.judging.quants import quant_of
 from harness.judging.tolerances import Allowed, floor_of, kv_budget
 
 CPU = "the CPU"
+_KERNEL_FLAGS = ("rtr", "repack")
+"""Flags that have the weights laid out otherwise, and so multiplied by other kernels."""
 _VENDORS = {"cuda": "nvidia", "hip": "amd", "rocm": "amd", "metal": "apple"}
 """Whose GPUs a backend is for; others, such as Vulkan, are for all."""
 
@@ -51,7 +54,10 @@ def contrast_class(reference: Arm, other: Arm, node: NodeFacts | None) -> Contra
         return ContrastClass.BACKEND
     if reference.build.fork is not other.build.fork:
         return ContrastClass.FORK
-    return ContrastClass.FLAGS if reference.build == other.build else ContrastClass.BUILD
+    if reference.build != other.build:
+        return ContrastClass.BUILD
+    kernels = any(reference.flags.get(flag) != other.flags.get(flag) for flag in _KERNEL_FLAGS)
+    return ContrastClass.KERNELS if kernels else ContrastClass.FLAGS
 
 
 def backend_of(arm: Arm, node: NodeFacts | None) -> str:
@@ -72,7 +78,7 @@ def backend_of(arm: Arm, node: NodeFacts | None) -> str:
 
 def _is_finite(figures: Figures) -> bool:
     """A tolerance that is no number would let everything pass."""
-    return all(map(math.isfinite, (figures.mean, figures.decode_mean, figures.p99, figures.maximum)))
+    return all(map(math.isfinite, astuple(figures)))
 
 
 def _uncovered(reference: Arm, other: Arm, contrast: ContrastClass, node: NodeFacts | None) -> str:

@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[Output, Output]
 Floats: TypeAlias = NDArray[np.float32]
 Bools: TypeAlias = NDArray[np.bool_]
 
-_P99 = 0.99
+_P90, _P99 = 0.90, 0.99
 _BEFORE_TOKENS = 24
 
 
@@ -116,11 +116,6 @@ class Comparison:
     def figures(self) -> Figures:
         """Figures over all positions; there must be some."""
         return _figures(self._kld, self._decoded)
-
-    @property
-    def median(self) -> float:
-        """Median divergence, nats."""
-        return float(np.median(self._kld))
 
     @property
     def same_top(self) -> float:
@@ -323,10 +318,13 @@ def _joined(parts: Iterable[Floats]) -> Floats:
 
 
 def _figures(kld: Floats, decoded: Floats) -> Figures:
-    mean = float(kld.mean(dtype=np.float64))
+    apart = decoded if len(decoded) else kld
     return Figures(
-        mean=mean,
-        decode_mean=float(decoded.mean(dtype=np.float64)) if len(decoded) else mean,
+        mean=float(kld.mean(dtype=np.float64)),
+        decode_mean=float(apart.mean(dtype=np.float64)),
+        median=float(np.median(kld)),
+        p90=float(np.quantile(kld, _P90)),
+        decode_p90=float(np.quantile(apart, _P90)),
         p99=float(np.quantile(kld, _P99)),
         maximum=float(kld.max()),
     )

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from harness.domain.tolerance import Figures
 from harness.judging.quants import Limits
-from harness.judging.tolerances import OWN_FACTOR, P99_POSITIONS, Allowed, at_most, for_positions, largest, times
+from harness.judging.tolerances import (
+    OWN_FACTOR,
+    QUANTILE_DECODED,
+    QUANTILE_POSITIONS,
+    Allowed,
+    at_most,
+    for_positions,
+    largest,
+    times,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +105,17 @@ def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) 
         decoded: How many of them were decoded one at a time.
     """
     limits = for_positions(tolerable.figures, positions, decoded)
+    quantiles = positions >= QUANTILE_POSITIONS
+    of_decoding = [
+        Row("decode mean", found.decode_mean, limits.decode_mean),
+        Row("decode p90", found.decode_p90, limits.decode_p90 if decoded >= QUANTILE_DECODED else None),
+    ]
     return (
         Row("mean KLD", found.mean, limits.mean),
-        *([Row("decode mean", found.decode_mean, limits.decode_mean)] if decoded else []),
-        Row("p99", found.p99, limits.p99 if positions >= P99_POSITIONS else None),
+        Row("median", found.median, limits.median if quantiles else None),
+        Row("p90", found.p90, limits.p90 if quantiles else None),
+        *(of_decoding if decoded else []),
+        Row("p99", found.p99, limits.p99 if quantiles else None),
         Row("max", found.maximum, limits.maximum),
     )
 

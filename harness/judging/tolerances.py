@@ -8,35 +8,29 @@ for nothing else: elsewhere a verdict that rests on them is advice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass, replace
 
 from harness.domain.arm import Arm
 from harness.domain.tolerance import ContrastClass, Figures
 from harness.judging.quants import Quant
 
-_FULL = Figures(mean=3e-4, decode_mean=3e-4, p99=6e-3, maximum=0.2)
-_MIDDLE = Figures(mean=5e-3, decode_mean=5e-3, p99=5e-2, maximum=0.4)
-_COARSE = Figures(mean=4.5e-3, decode_mean=4.5e-3, p99=6e-2, maximum=0.15)
-_COARSE_ELSEWHERE = Figures(mean=1.5e-2, decode_mean=1.5e-2, p99=0.12, maximum=0.35)
+_FULL = Figures(mean=1e-3, decode_mean=1e-3, median=5e-5, p90=2e-4, decode_p90=3e-4, p99=6e-3, maximum=0.3)
+_MIDDLE = Figures(mean=5e-3, decode_mean=5e-3, median=5e-4, p90=1.6e-3, decode_p90=3e-3, p99=0.1, maximum=0.8)
+_COARSE = Figures(mean=4.5e-3, decode_mean=5e-3, median=8e-4, p90=3e-3, decode_p90=6e-3, p99=9e-2, maximum=0.6)
+_COARSE_ELSEWHERE = Figures(
+    mean=1.3e-2, decode_mean=1.5e-2, median=4e-3, p90=3.5e-2, decode_p90=4.5e-2, p99=0.14, maximum=0.6
+)
+_SAME_KERNELS = (ContrastClass.FLAGS, ContrastClass.BUILD)
 
 FLOORS: dict[tuple[Quant, ContrastClass], Figures] = {
-    (Quant.FULL, ContrastClass.FLAGS): _FULL,
-    (Quant.FULL, ContrastClass.BUILD): _FULL,
-    (Quant.FULL, ContrastClass.FORK): _FULL,
-    (Quant.FULL, ContrastClass.BACKEND): _FULL,
-    (Quant.MIDDLE, ContrastClass.FLAGS): _MIDDLE,
-    (Quant.MIDDLE, ContrastClass.BUILD): _MIDDLE,
-    (Quant.MIDDLE, ContrastClass.FORK): _MIDDLE,
-    (Quant.MIDDLE, ContrastClass.BACKEND): _MIDDLE,
-    (Quant.COARSE, ContrastClass.FLAGS): _COARSE,
-    (Quant.COARSE, ContrastClass.BUILD): _COARSE,
-    (Quant.COARSE, ContrastClass.FORK): _COARSE_ELSEWHERE,
-    (Quant.COARSE, ContrastClass.BACKEND): _COARSE_ELSEWHERE,
-    (Quant.UNKNOWN, ContrastClass.FLAGS): _COARSE,
-    (Quant.UNKNOWN, ContrastClass.BUILD): _COARSE,
-    (Quant.UNKNOWN, ContrastClass.FORK): _COARSE_ELSEWHERE,
-    (Quant.UNKNOWN, ContrastClass.BACKEND): _COARSE_ELSEWHERE,
+    **{(Quant.FULL, contrast): _FULL for contrast in ContrastClass},
+    **{(Quant.MIDDLE, contrast): _MIDDLE for contrast in ContrastClass},
+    **{
+        (quant, contrast): _COARSE if contrast in _SAME_KERNELS else _COARSE_ELSEWHERE
+        for quant in (Quant.COARSE, Quant.UNKNOWN)
+        for contrast in ContrastClass
+    },
 }
 
 OWN_FACTOR = 3.0
@@ -45,8 +39,8 @@ OWN_FACTOR = 3.0
 FULL_POSITIONS, FULL_DECODED = 1000, 256
 """Positions from which the floors of the two means hold as they stand. With fewer, one position weighs more than it did
 where the floors were measured, and may be as far off as the floor of the maximum."""
-P99_POSITIONS = 400
-"""With fewer positions their 99th percentile is all but their maximum, and is not judged apart."""
+QUANTILE_POSITIONS, QUANTILE_DECODED = 400, 200
+"""With fewer positions median and percentiles tell little beside mean and maximum, and are not judged."""
 
 _KV_BUDGETS = ((8, 2e-3), (0, 3e-2))
 """Mean divergence that a quantized KV cache may cost by the bits of its elements: from so many, so much."""
@@ -86,39 +80,31 @@ def floor_of(quant: Quant, contrast: ContrastClass) -> Figures:
 def largest(figures: Iterable[Figures]) -> Figures | None:
     """The largest of each figure; ``None`` of none."""
     listed = list(figures)
-    if not listed:
-        return None
-    return Figures(
-        max(each.mean for each in listed),
-        max(each.decode_mean for each in listed),
-        max(each.p99 for each in listed),
-        max(each.maximum for each in listed),
-    )
+    return _each(max, *listed) if listed else None
 
 
 def times(figures: Figures, factor: float) -> Figures:
     """Every figure that many times."""
-    return Figures(factor * figures.mean, factor * figures.decode_mean, factor * figures.p99, factor * figures.maximum)
+    return _each(lambda values: factor * values[0], figures)
 
 
 def at_most(figures: Figures, limit: Figures) -> Figures:
     """Every figure, but none above its limit."""
-    return Figures(
-        min(figures.mean, limit.mean),
-        min(figures.decode_mean, limit.decode_mean),
-        min(figures.p99, limit.p99),
-        min(figures.maximum, limit.maximum),
-    )
+    return _each(min, figures, limit)
 
 
 def for_positions(figures: Figures, positions: int, decoded: int) -> Figures:
     """The same for as many positions as there are: means of few may hold one that is as far off as the maximum."""
-    return Figures(
-        figures.mean + figures.maximum * _weight(positions, FULL_POSITIONS),
-        figures.decode_mean + figures.maximum * _weight(decoded, FULL_DECODED),
-        figures.p99,
-        figures.maximum,
+    return replace(
+        figures,
+        mean=figures.mean + figures.maximum * _weight(positions, FULL_POSITIONS),
+        decode_mean=figures.decode_mean + figures.maximum * _weight(decoded, FULL_DECODED),
     )
+
+
+def _each(combine: Callable[[tuple[float, ...]], float], *figures: Figures) -> Figures:
+    """Figures of which each is made of those of the same name."""
+    return Figures(*map(combine, zip(*map(astuple, figures), strict=True)))
 
 
 def kv_budget(reference: Arm, other: Arm) -> float | None:

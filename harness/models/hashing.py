@@ -33,6 +33,27 @@ def model_sha256(path: Path, *, cache: Path | None = None, should_stop: ShouldSt
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
+def known_sha256(path: Path, *, cache: Path | None = None) -> tuple[str, ...]:
+    """Digests of a model's files as they were made when they were last read; empty where one is not known.
+
+    Args:
+        path: The file, or any part of a split model. Nothing of it is read.
+        cache: Root of the cache; `cache_root()` when None.
+    """
+    digests = []
+    for part in parts_of(path):
+        try:
+            state = _state(part)
+        except OSError:
+            return ()
+        known = read_json(_memory(part, cache)) or {}
+        digest = known.pop("sha256", None)
+        if not isinstance(digest, str) or known != state:
+            return ()
+        digests.append(digest)
+    return tuple(digests)
+
+
 def file_sha256(path: Path, *, cache: Path | None = None, should_stop: ShouldStop = never) -> str:
     """SHA-256 of a file, in hexadecimal.
 

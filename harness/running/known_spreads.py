@@ -17,6 +17,7 @@ from harness.domain.cell import Cell, cell_of
 from harness.domain.job import Job
 from harness.domain.node import NodeClass, NodeFacts
 from harness.domain.spread import Quarantine, Spread
+from harness.running.known_tolerances import KnownTolerances
 from harness.running.spread_file import CellEntry, NodeEntry, Record, SpreadFile
 
 _ALIKE_DF, _WORST_DF = 4.0, 2.0
@@ -39,14 +40,18 @@ class KnownSpreads:
     Args:
         file: The file, read.
         node: The node that jobs will run on; ``None``: any known one of a job's class.
+        outputs: What is known of outputs there.
     """
 
-    def __init__(self, file: SpreadFile, node: NodeFacts | None) -> None:
+    def __init__(self, file: SpreadFile, node: NodeFacts | None, outputs: KnownTolerances | None = None) -> None:
         self._file = file
         self._node = node
+        self._outputs = outputs
 
     def informed(self, job: Job) -> Job:
-        """The job with what is known of its workloads, and with their quarantines."""
+        """The job with what is known of its workloads and outputs, and with their quarantines."""
+        if self._outputs is not None:
+            job = self._outputs.informed(job)
         names = [workload.name for workload in job.workloads]
         found = [self.spread(job.node_class, job.arms, name) for name in names]
         return replace(

@@ -23,7 +23,9 @@ from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
 from harness.running.known_spreads import KnownSpreads
+from harness.running.known_tolerances import KnownTolerances
 from harness.running.spread_file import read_spreads, spreads_path
+from harness.running.tolerance_file import tolerances_in, tolerances_path
 
 DEFAULT_REPORTS = "moe-reports"
 _LOCK_NAME = "run.lock"
@@ -102,10 +104,11 @@ def known_spreads(*, elsewhere: bool = False) -> KnownSpreads:
     """What calibrations found on this machine; ``elsewhere``: on whatever known nodes a job's class has.
 
     Raises:
-        HarnessError: If the file of known spreads is there and can't be read.
+        HarnessError: If the file of known spreads, or of known tolerances, is there and can't be read.
     """
-    file = read_spreads(spreads_path())
-    return KnownSpreads(file, probe_node() if file.nodes and not elsewhere else None)
+    file, tolerances = read_spreads(spreads_path()), tolerances_in(tolerances_path()).read()
+    node = probe_node() if (file.nodes or tolerances.nodes) and not elsewhere else None
+    return KnownSpreads(file, node, KnownTolerances(tolerances, node))
 
 
 def claim_reports(reports: Path) -> FileLock:

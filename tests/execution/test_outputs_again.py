@@ -120,7 +120,7 @@ def test_a_broken_model_is_found_twice_and_its_speed_is_not_judged(tiny_model: P
         Arm(build, Model(name, path=str(path)), complete(build, {}))
         for name, path in (("whole", tiny_model), ("broken", broken))
     )
-    known = Tolerance(ContrastClass.FLAGS, Figures(3e-3, 3e-3, 0.05, 0.4), "a calibration")
+    known = Tolerance(ContrastClass.FLAGS, Figures(3e-3, 3e-3, 1e-3, 5e-3, 5e-3, 0.05, 0.4), "a calibration")
     job = replace(job_of(*arms), outputs=ASKED, tolerances=(known,))
     runs, finished, _ = ran(job, SequentialStopping(Policy()))
     assert [run.step for run in runs] == [*ROUND, *ROUND]

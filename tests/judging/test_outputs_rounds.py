@@ -96,27 +96,29 @@ def test_advice_lets_speed_be_judged_and_is_named_there() -> None:
     found = outputs_verdict(job)
     assert (found.status, found.equivalence) == (Status.INCONCLUSIVE, Equivalence.DIFFERENT)
     assert found.reason.startswith("inconclusive: different: mean KLD ")
-    assert "advisory: nothing is calibrated for real (flags)" in found.reason
+    assert "advisory: nothing is calibrated for real (kernels)" in found.reason
     speed = speed_verdict(job)
     assert speed.throughput is Throughput.EQUIVALENT
-    assert "outputs: different by advice alone, nothing is calibrated for real (flags)" in speed.reason
+    assert "outputs: different by advice alone, nothing is calibrated for real (kernels)" in speed.reason
 
 
 @pytest.mark.parametrize(
     ("scale", "contrast_", "status"),
     [
-        (1.0, ContrastClass.FLAGS, Status.FAIL),
-        (10.0, ContrastClass.FLAGS, Status.PASS),
+        (1.0, ContrastClass.KERNELS, Status.FAIL),
+        (10.0, ContrastClass.KERNELS, Status.PASS),
         (10.0, ContrastClass.FORK, Status.INCONCLUSIVE),
-        (float("nan"), ContrastClass.FLAGS, Status.INCONCLUSIVE),
-        (float("inf"), ContrastClass.FLAGS, Status.INCONCLUSIVE),
+        (float("nan"), ContrastClass.KERNELS, Status.INCONCLUSIVE),
+        (float("inf"), ContrastClass.KERNELS, Status.INCONCLUSIVE),
     ],
 )
 def test_what_a_calibration_found_travels_with_the_job(scale: float, contrast_: ContrastClass, status: Status) -> None:
     """Of another class it says nothing, and what is no number is no calibration."""
     arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
     known = Tolerance(
-        contrast_, Figures(*(scale * each for each in (5e-3, 5e-3, 5e-2, 0.1))), "calibration of 2026-12-01"
+        contrast_,
+        Figures(*(scale * each for each in (5e-3, 5e-3, 4e-3, 1e-2, 1e-2, 5e-2, 0.1))),
+        "calibration of 2026-12-01",
     )
     found = outputs_verdict(job_of(rounds_of((GOOD, answers_of(0.2))), arms, tolerances=(known,)))
     assert found.status is status
@@ -235,7 +237,7 @@ def test_backends_in_words() -> None:
         ((BASELINE, CANDIDATE), ""),
         ((on(CUDA), on(CUDA, fa=1)), "GPU (nvidia) (flags)"),
         ((on(CUDA), on(HOST)), "GPU (nvidia) against the CPU (backend)"),
-        ((replace(BASELINE, model=REAL), replace(CANDIDATE, model=REAL)), "real (flags)"),
+        ((replace(BASELINE, model=REAL), replace(CANDIDATE, model=REAL)), "real (kernels)"),
         ((BASELINE, replace(CANDIDATE, model=REAL)), "two models, tiny-moe-iq4_xs and real"),
     ],
 )

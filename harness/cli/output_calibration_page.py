@@ -1,0 +1,150 @@
+"""A calibration of outputs as a table for people, as markdown and as data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.domain.tolerance import Figures
+from harness.judging.wording import node_text
+from harness.reporting.clean import one_line
+from harness.running.output_calibration import ModelResult, OutputCalibration, PlantedFault
+from harness.running.tolerance_file import Found
+
+_PIPE_WIDTH = 200
+_NAMES = {
+    "mean": "mean",
+    "decode_mean": "decode mean",
+    "median": "median",
+    "p90": "p90",
+    "p99": "p99",
+    "maximum": "max",
+}
+_TOLERANCES = ("model", "contrast", "pairs", "positions", "KLD seen -> tolerated, nats")
+_FAULTS = ("planted", "by", "beside", "found")
+_STYLES = {"fine": "green", "blind": "bold red"}
+_MEANING = (
+    "Seen: the largest of each figure over pairs of sound processes. Builds are taken for sound here: what one of them"
+    " does wrong becomes tolerated between builds. What the planted faults show, no other fault has to."
+)
+
+
+def show(found: OutputCalibration, store: Path, form: str) -> None:
+    """Print it.
+
+    Args:
+        found: The calibration.
+        store: Where it was kept.
+        form: ``table``, ``json`` or ``markdown``.
+    """
+    if form == "json":
+        click.echo(json.dumps(_json(found, store), indent=2))
+    elif form == "markdown":
+        click.echo(_markdown(found))
+    else:
+        _print(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), found, store)
+
+
+def _json(found: OutputCalibration, store: Path) -> dict[str, Any]:
+    return {
+        "node": {"fingerprint": found.node.fingerprint, **asdict(found.node)},
+        "when": found.when.isoformat(timespec="seconds"),
+        "seconds": round(found.seconds, 1),
+        "store": str(store),
+        "models": [
+            {
+                "model": model.target.model.name,
+                "verdict": model.word,
+                "tolerances": [each.model_dump(mode="json") for each in model.found],
+                "faults": [{**asdict(fault), "found": fault.found} for fault in model.faults],
+                "troubles": list(model.troubles),
+            }
+            for model in found.models
+        ],
+    }
+
+
+def _print(console: Console, found: OutputCalibration, store: Path) -> None:
+    console.print(Text(_title(found), style="bold"))
+    for headings, rows in (_tolerances(found), _faults(found)):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        if rows:
+            console.print(table)
+    for model in found.models:
+        console.print(Text(f"{model.target.model.name}: {model.word}", style=_STYLES.get(model.word, "yellow")))
+    for line in _lines(found):
+        console.print(Text(line), soft_wrap=True)
+    if any(model.found for model in found.models):
+        console.print(Text(f"Kept in {store}: runs on this node use it from now on."), soft_wrap=True)
+
+
+def _markdown(found: OutputCalibration) -> str:
+    tables = [_grid(headings, rows) for headings, rows in (_tolerances(found), _faults(found)) if rows]
+    words = [f"{model.target.model.name}: {model.word}" for model in found.models]
+    return "\n\n".join([f"**{_title(found)}**", *tables, *words, *_lines(found)])
+
+
+def _grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    listed = [headings, ("---",) * len(headings), *rows]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in listed)
+
+
+def _title(found: OutputCalibration) -> str:
+    return (
+        f"Outputs calibrated on {node_text(found.node)}, {found.when:%Y-%m-%d %H:%M} UTC, {found.seconds / 60:.1f} min"
+    )
+
+
+def _tolerances(found: OutputCalibration) -> tuple[Sequence[str], list[Sequence[str]]]:
+    return _TOLERANCES, [_tolerance(each) for model in found.models for each in model.found]
+
+
+def _tolerance(each: Found) -> Sequence[str]:
+    contrast = f"{each.contrast} ({' against '.join(each.backends)})"
+    return each.model, contrast, f"{each.pairs}", f"{each.positions}", _figures(each.seen, each.tolerated)
+
+
+def _figures(seen: Figures, tolerated: Figures) -> str:
+    limits = asdict(tolerated)
+    return ", ".join(f"{_NAMES[name]} {value:.2g} -> {limits[name]:.2g}" for name, value in asdict(seen).items())
+
+
+def _faults(found: OutputCalibration) -> tuple[Sequence[str], list[Sequence[str]]]:
+    return _FAULTS, [_fault(fault) for model in found.models for fault in model.faults]
+
+
+def _fault(fault: PlantedFault) -> Sequence[str]:
+    word = "not tried" if fault.equivalence is None else str(fault.equivalence)
+    return (
+        one_line(fault.what or fault.kind),
+        fault.arm,
+        fault.contrast,
+        word if not fault.missed else f"{word}: MISSED",
+    )
+
+
+def _lines(found: OutputCalibration) -> Iterator[str]:
+    for model in found.models:
+        yield from (f"{_name(model)}: {one_line(trouble)}" for trouble in model.troubles)
+        untold = (fault for fault in model.faults if fault.equivalence is None)
+        yield from (f"{_name(model)}: {fault.kind}: {one_line(fault.reason)}" for fault in untold)
+        missed = (fault for fault in model.faults if fault.missed)
+        yield from (f"{_name(model)}: {fault.kind} of {fault.arm}: {one_line(fault.reason)}" for fault in missed)
+    yield _MEANING
+
+
+def _name(model: ModelResult) -> str:
+    return model.target.model.name
