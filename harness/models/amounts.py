@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from harness.models.cache import Progress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # What makes models brings numpy, which plans do without.
+    from harness.models.cache import Progress
 
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _WORDS = {

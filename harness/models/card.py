@@ -23,6 +23,10 @@ from harness.models.quantize import QUANT_OF_FILE_TYPE, QUANTS, UNQUANTIZED
 from harness.models.qwen35moe import Qwen35MoeShape
 from harness.models.shapes import ExplicitShape, MetaEntry, Qwen3MoeShape, Shape, TensorEntry
 
+SYNTHETIC_KEY = "moe_harness.synthetic"
+CARD_KEY = "moe_harness.card"
+"""Metadata of made files: that the weights are random, and the name of their card."""
+
 _CARDS = resources.files("harness.models") / "cards"
 _RULES = ("qwen3moe", "qwen35moe", "explicit")
 

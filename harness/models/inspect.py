@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.models.card import CARD_KEY, SYNTHETIC_KEY
 from harness.models.gguf_format import MetaValue
 from harness.models.gguf_reader import GgufHeader, PlacedTensor
-from harness.models.make import CARD_KEY, SYNTHETIC_KEY
 from harness.models.quantize import QUANT_OF_FILE_TYPE
 from harness.models.splits import read_headers
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from harness.domain.errors import BadInput
 from harness.models import weights
-from harness.models.card import Card
+from harness.models.card import CARD_KEY, SYNTHETIC_KEY, Card
 from harness.models.gguf_format import MetaValue, TensorSpec
 from harness.models.gguf_writer import Writable, file_size, write_gguf
 from harness.models.makeable import mixture_asked, require_drawable
@@ -20,8 +20,6 @@ from harness.models.tokenizer import TokenKind, Vocabulary, build_vocabulary
 MAKER_VERSION = 1
 """Raised whenever the same card would give other bytes; part of every cache key."""
 
-SYNTHETIC_KEY = "moe_harness.synthetic"
-CARD_KEY = "moe_harness.card"
 CARD_DIGEST_KEY = "moe_harness.card_sha256"
 _QUANTIZATION_VERSION = 2
 """``GGML_QNT_VERSION`` of both forks."""
