@@ -96,7 +96,11 @@ def _together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
         return replace(undecided, why=f"not repeated: {'; '.join(told)}")
     # By place: equal answers give the same verdict, and one object.
     mildest = min(range(len(rounds)), key=lambda place: _severity(rounds[place]))
-    others = [text for place, text in enumerate(told) if place != mildest]
+    others = [
+        f"{_ROUNDS[min(place, 1)]} the same" if rounds[place] == rounds[mildest] else text
+        for place, text in enumerate(told)
+        if place != mildest
+    ]
     return replace(rounds[mildest], why="; ".join([rounds[mildest].why, *others]))
 
 

@@ -68,7 +68,9 @@ def visible(text: str) -> str:
 
 
 def _marked(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[str]:
-    for tag, start, end, other_start, other_end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+    # A space that both have is nothing that they have in common.
+    matcher = SequenceMatcher(str.isspace, ours, theirs, autojunk=False)
+    for tag, start, end, other_start, other_end in matcher.get_opcodes():
         if tag == "equal":
             yield _run(ours[start:end])
             continue

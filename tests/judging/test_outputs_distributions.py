@@ -267,9 +267,15 @@ def test_without_a_calibration_a_divergence_is_advice_and_a_hard_flip_is_not() -
 
 def test_a_single_kept_token_tells_no_margin() -> None:
     """Its lead is infinite as far as one knows: that makes no flip hard."""
-    one = tuple(replace(each, prefill=ranks_of(logits_of(each.prompt)[:PREFILL], 1)) for each in BASE)
-    other = tuple(replace(each, prefill=ranks_of(logits_of(each.prompt)[:PREFILL] + 1e-9, 1)) for each in BASE)
-    assert judged(other, one).status is Status.PASS
+    logits = logits_of("p0")[:PREFILL]
+    at = int(table_of(logits).margins.argmin())
+    best, second = np.argsort(-logits[at])[:2]
+    turned = logits.copy()
+    turned[at, [best, second]] = logits[at, [second, best]]
+    one, other = (but(BASE, "p0", prefill=ranks_of(each, 1), logits_sha256="") for each in (logits, turned))
+    found = judged(other, one)
+    assert found.status is Status.PASS
+    assert "same top token    99.93 %" in found.detail
 
 
 def test_sources_without_prompt_positions_say_so() -> None:

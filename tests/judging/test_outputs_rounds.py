@@ -31,6 +31,7 @@ from harness.judging.tolerances import FLOORS, floor_of, kv_budget
 from harness.reporting.codec import decode, encode
 
 GOOD, WRONG = answers_of(), answers_of(2.0)
+WORSE = answers_of(3.0)
 BROKEN = tuple(replace(each, finite=False) for each in GOOD)
 REAL = Model("real", path="/models/real-IQ4_XS.gguf")
 EQUAL = arms_runs([100.0, 100.2, 99.8, 100.1] * 2, [100.1, 99.9, 100.0, 100.2] * 2)
@@ -60,7 +61,13 @@ def speed_verdict(record_: JobRecord) -> Verdict:
     [
         ([(GOOD, GOOD)], Status.PASS, Equivalence.BITWISE, "bitwise: "),
         ([(GOOD, WRONG)], Status.FAIL, Equivalence.DIFFERENT, "different: mean KLD "),
-        ([(GOOD, WRONG), (GOOD, WRONG)], Status.FAIL, Equivalence.DIFFERENT, "; again in fresh processes different, "),
+        ([(GOOD, WRONG), (GOOD, WRONG)], Status.FAIL, Equivalence.DIFFERENT, "; again in fresh processes the same"),
+        (
+            [(GOOD, WRONG), (GOOD, WORSE)],
+            Status.FAIL,
+            Equivalence.DIFFERENT,
+            "; again in fresh processes different, mean KLD",
+        ),
         ([(GOOD, BROKEN), (GOOD, WRONG)], Status.FAIL, Equivalence.DIFFERENT, "; at first broken, prompt 'p0' has NaN"),
         ([(GOOD, WRONG), (GOOD, GOOD)], Status.INCONCLUSIVE, None, "inconclusive: not repeated: at first different, "),
         ([(GOOD, WRONG), (BROKEN, GOOD)], Status.ERROR, None, "the baseline is no reference"),
