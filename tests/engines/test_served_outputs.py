@@ -330,6 +330,8 @@ def test_the_real_server_answers_what_the_wheels_library_answers(tmp_path: Path,
         assert found.prompt_tokens == expected.prompt_tokens
         assert found.forced_tokens == expected.forced_tokens
         assert found.tokens == expected.tokens
+        assert all(dict(expected.pieces).get(token, text) == text for token, text in found.pieces)
+        assert found.pieces
         assert divergences(_table(expected.greedy), _table(found.greedy)).max() < 0.02
         forced, at = _table(expected.forced), list(found.forced_at)
         assert at[-1] == len(found.forced_tokens) - 1

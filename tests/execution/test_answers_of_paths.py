@@ -92,6 +92,7 @@ def test_a_server_beside_the_bench_answers_in_a_process_of_its_own(tmp_path: Pat
         ("garbage", (FailureKind.CRASH, "E-stream-truncated", "it is no JSON object")),
         ("error_500", (FailureKind.CRASH, "E-answer-error", "500 failed to decode the batch")),
         ("too_long", (FailureKind.REFUSED, "E-prompt-too-long", "exceeds the available context size")),
+        ("too_long_ik", (FailureKind.REFUSED, "E-prompt-too-long", "exceeds the available context size")),
         ("no_tokenizer", (FailureKind.CRASH, "E-answer-error", "no token ids")),
         ("no_logprobs", (FailureKind.ECHO_MISMATCH, "E-logprobs-missing", "at prompt a")),
         ("no_ids", (FailureKind.ECHO_MISMATCH, "E-answer-mismatch", "a token has no id")),

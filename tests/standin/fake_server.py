@@ -58,6 +58,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, {"error": {"code": 400, "message": "such requests are not liked"}})
         elif _DO == "too_long":
             self._send(400, {"error": {"code": 400, "message": "the request exceeds the available context size"}})
+        elif _DO == "too_long_ik":
+            said = "the request exceeds the available context size, try increasing it"
+            self._send(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
         elif _DO == "error_500":
             self._send(500, {"error": {"code": 500, "message": "failed to decode the batch", "type": "server_error"}})
         elif self.path == "/v1/completions":

@@ -44,10 +44,12 @@ class Ranked:
     Attributes:
         ids: Their ids.
         logprobs: Natural logarithms of their probabilities; NaN where the server's were no numbers.
+        texts: Of the first two, for a person to read; empty where the server says none.
     """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    texts: tuple[str, ...] = ()
 
     @property
     def finite(self) -> bool:
@@ -210,7 +212,7 @@ def _ranked(values: Any, doing: str) -> Ranked:
     logprobs = tuple(_logprob(value, doing) for value in listed)
     if any(later > earlier for earlier, later in pairwise(logprobs)):
         raise wrong_answer(doing, "the ranked tokens are not in order of their probabilities")
-    return Ranked(ids, logprobs)
+    return Ranked(ids, logprobs, tuple(str(value.get("token", "")) for value in listed[:2]))
 
 
 def _logprob(value: Mapping[str, Any], doing: str) -> float:

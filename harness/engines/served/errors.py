@@ -37,9 +37,11 @@ def foreign_server(found: str) -> EmbeddedError:
 
 def error_answer(doing: str, status: int, said: str) -> EmbeddedError:
     """The server refused or failed. Whose fault it is, the status tells."""
-    if status < 500 and "context" in said.lower():  # noqa: PLR2004 - HTTP's server errors
+    lower = said.lower()
+    # ik_llama.cpp's server takes the fault upon itself.
+    if "exceeds the available context" in lower or (status < 500 and "context" in lower):  # noqa: PLR2004 - see below
         return EmbeddedError("E-prompt-too-long", f"the server refused the prompt {doing}: {said}")
-    code = EXIT_DECODE if status >= 500 else EXIT_LOAD  # noqa: PLR2004 - as above
+    code = EXIT_DECODE if status >= 500 else EXIT_LOAD  # noqa: PLR2004 - HTTP's server errors
     return EmbeddedError(
         "E-answer-error", f"the server answered with an error {doing}: {status} {said}", exit_code=code
     )

@@ -56,6 +56,7 @@ def _output(
     server: Server, places: Places, plan: OutputsPlan, prompt: Prompt, begin: Sequence[int]
 ) -> dict[str, object]:
     tokens, answer = _tokens(server, plan, prompt, begin)
+    places.texts.clear()
     greedy = places.follow(tokens, plan.n_predict, f"at prompt {prompt.name}")
     at = forced_places(len(answer))
     doing = f"at prompt {prompt.name}, led through its answer"
@@ -74,6 +75,7 @@ def _output(
         "logits_sha256": "",
         "finite": all(row.finite for row in rows),
         "source": Source.SERVER,
+        "pieces": [[token, text] for token, text in sorted(places.texts.items()) if text],
         "ranks": {
             "prefill": None,
             "greedy": _ranks(rows[: len(greedy)]),

@@ -53,12 +53,14 @@ class Places:
         dialect: How it is asked.
         top: Most probable tokens to name at each place.
         plain: A token whose text is whole characters.
+        texts: Texts of tokens that were most probable somewhere, by id.
     """
 
     send: Send
     dialect: Dialect
     top: int
     plain: int
+    texts: dict[int, str] = field(default_factory=dict, init=False)
     _doubled: bool | None = field(default=None, init=False)
 
     def follow(self, prompt: Sequence[int], count: int, doing: str) -> list[Place]:
@@ -141,7 +143,10 @@ class Places:
 
     def _ask(self, asking: Asking, doing: str, *, greedy: bool = True) -> Generated:
         answer = self.send(self.dialect.path, self.dialect.body(asking), doing)
-        return self.dialect.read(answer, asking, doing, greedy=greedy)
+        generated = self.dialect.read(answer, asking, doing, greedy=greedy)
+        for _, ranked in generated.entries:
+            self.texts.update(zip(ranked.ids, ranked.texts, strict=False))
+        return generated
 
     def _normalised(self, prompt: Sequence[int], found: Sequence[Place], doing: str) -> list[Place]:
         """The places with probabilities that are of one kind in both forks."""
