@@ -9,7 +9,7 @@ from harness.domain.outputs import Output
 from harness.domain.tolerance import ContrastClass, Figures
 from harness.judging.outputs_statistics import Comparison, own_of
 from harness.judging.quants import Quant
-from harness.judging.tolerances import OWN_FACTOR, floor_of, largest, times
+from harness.judging.tolerances import floor_of, largest, with_surplus
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def seen_in(
 
 
 def tolerated_after(seen: Figures, contrast: ContrastClass) -> Figures:
-    """The tolerance that follows: as many times what was seen as arms' own noise counts.
+    """The tolerance that follows, with the surplus that shipped floors have.
 
     Never less than what is shipped for 16 bits: an expert that changes at a near-tie is seldom seen in one calibration.
     """
-    return largest([times(seen, OWN_FACTOR), floor_of(Quant.FULL, contrast)]) or seen
+    return largest([with_surplus(seen), floor_of(Quant.FULL, contrast)]) or seen

@@ -145,7 +145,9 @@ def _tier(rows: Sequence[Row], hard_flips: int, pairs: Pairs, limits: Limits, al
     """The word, and what there is to add to the figures."""
     parted = first_divergences(pairs)
     unseen = [each for each in parted if each.reference.greedy is None or each.other.greedy is None]
-    hard_flips += sum(each.margin is not None and each.margin > limits.hard for each in unseen)
+    surprising = [each for each in unseen if each.margin is not None and each.margin > limits.flip]
+    if surprising:
+        return OutputsVerdict(Status.FAIL, Equivalence.DIFFERENT, f", {surprising[0]}")
     if not hard_flips and not any(row.over for row in rows):
         return _inside(parted, pairs, limits)
     if allowed.lossy is not None and _within_budget(rows, allowed.lossy):

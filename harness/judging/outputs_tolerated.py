@@ -92,7 +92,7 @@ def tolerated(
     if figures != allowed.floor:
         noise = f"{OWN_FACTOR:g} times what an arm differs from itself"
         source += f", and where that is more {noise} ({_both(own, candidates_own)})"
-    return Tolerated(figures, max(limits.hard, OWN_FACTOR * largest_own_flip), source, tuple(notes))
+    return Tolerated(figures, max(limits.flip, OWN_FACTOR * largest_own_flip), source, tuple(notes))
 
 
 def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) -> tuple[Row, ...]:

@@ -28,16 +28,18 @@ class Limits:
 
     Attributes:
         tie: Reference margin, nats, up to which a divergence is a near-tie.
-        hard: Reference margin, nats, above which a divergence shows different outputs.
+        hard: Reference margin, nats, above which a divergence shows different outputs, where margins are all there is.
+        flip: The same where distributions at many positions are compared: of many one is sometimes far out.
     """
 
     tie: float
     hard: float
+    flip: float
 
 
-FINE = Limits(tie=0.1, hard=1.0)
-COARSE = Limits(tie=0.5, hard=2.0)
-UNKNOWN = Limits(tie=FINE.tie, hard=COARSE.hard)
+FINE = Limits(tie=0.1, hard=1.0, flip=2.0)
+COARSE = Limits(tie=0.5, hard=2.0, flip=3.0)
+UNKNOWN = Limits(tie=FINE.tie, hard=COARSE.hard, flip=COARSE.flip)
 """Neither a tie is granted easily nor a difference proven easily: what lies between is left undecided."""
 
 _LIMITS = {Quant.FULL: FINE, Quant.MIDDLE: FINE, Quant.COARSE: COARSE, Quant.UNKNOWN: UNKNOWN}
