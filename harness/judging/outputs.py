@@ -82,6 +82,8 @@ def _judge_tokens(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed:
 
 def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed) -> OutputsVerdict:
     from harness.judging.outputs_statistics import (  # noqa: PLC0415 - brings numpy, which plans do without
+        BASELINE,
+        CANDIDATE,
         Comparison,
         NotFinite,
         Unreadable,
@@ -91,11 +93,11 @@ def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, a
     ours, theirs = zip(*pairs, strict=True)
     try:
         try:
-            check_finite(ours)
+            check_finite(ours, BASELINE)
         except NotFinite as fault:
             return _no_reference(str(fault))
         try:
-            check_finite(theirs)
+            check_finite(theirs, CANDIDATE)
         except NotFinite as fault:
             found = OutputsVerdict(Status.FAIL, Equivalence.BROKEN, str(fault), shown.texts_apart(pairs))
             return replace(found, scope=scope_text(profile, pairs, None))

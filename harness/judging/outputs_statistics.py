@@ -24,6 +24,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 _P90, _P99 = 0.90, 0.99
 _BEFORE_TOKENS = 24
+BASELINE, CANDIDATE = "the baseline", "the candidate"
 
 
 class Unreadable(ValueError):  # noqa: N818 - a finding, not a fault of ours
@@ -81,7 +82,7 @@ class Comparison:
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
-        tables = [(_tables(ours, "the baseline"), _tables(theirs, "the candidate")) for ours, theirs in pairs]
+        tables = [(_tables(ours, BASELINE), _tables(theirs, CANDIDATE)) for ours, theirs in pairs]
         kinds = [kind for kind in Positions if _in_both(kind, pairs, tables)]
         self._stretches = [
             _stretch(pair, kind, ours[kind], theirs[kind])
@@ -145,15 +146,19 @@ class Comparison:
         return tuple(sorted(found, key=lambda each: (-each.hard_flips, -each.mean))[:most])
 
 
-def check_finite(outputs: Sequence[Output]) -> None:
+def check_finite(outputs: Sequence[Output], whose: str) -> None:
     """See that no distribution of an arm is NaN or infinite, under none of its variations.
+
+    Args:
+        outputs: Its answers.
+        whose: The arm, for messages.
 
     Raises:
         NotFinite: One is; the text names prompt and place.
         Unreadable: A part is damaged.
     """
     for output in outputs:
-        for kind, table in _tables(output, "an arm").items():
+        for kind, table in _tables(output, whose).items():
             bad = int((~np.isfinite(table.logprobs)).any(axis=1).sum())
             if bad:
                 at = f"{bad} of {len(table.ids)} {kind} positions"

@@ -94,8 +94,9 @@ def expected_text(check: Check, policy: Policy) -> str:
             return f"{wanted} (alpha {policy.alpha:g} for three tests together, {_margin_text(policy)})"
         case PitfallCheck(source=source):
             return f"slower, as reported in {source or 'an unnamed source'} (alpha {policy.alpha:g})"
-        case OutputCheck():
-            return "outputs equivalent to the baseline's"
+        case OutputCheck(lossy=lossy):
+            loss = "" if lossy is None else f", or a declared loss of at most {lossy:g} nat on average"
+            return f"outputs equivalent to the baseline's{loss}"
         case MemoryCheck(max_rss_mib=limit):
             return f"peak resident memory of at most {limit:g} MiB"
 

@@ -182,8 +182,10 @@ def test_nan_under_a_harmless_change_widens_no_tolerance(value: float) -> None:
     ],
 )
 def test_damage_is_an_error_that_names_it_and_never_equality(changes: dict[str, object], said: str) -> None:
-    for arms in ((but(BASE, "p0", **changes), BASE), (BASE, but(BASE, "p0", **changes))):
-        found = judged(*arms)
+    bad = but(BASE, "p0", **changes)
+    for arm, (theirs, ours) in {"candidate": (bad, BASE), "baseline": (BASE, bad)}.items():
+        found = judged(theirs, ours)
+        assert f"the {arm}'s" in found.why or "one arm alone" in found.why or " against " in found.why
         assert (found.status, found.slug, found.equivalence) == (Status.ERROR, "E-outputs-unreadable", None)
         assert any(word in found.why for word in said.split("|"))
         assert "prompt 'p0'" in found.why
@@ -357,7 +359,7 @@ def test_four_thousand_positions_cost_well_under_a_second_and_few_megabytes() ->
     arm=st.integers(0, 1),
 )
 def test_no_damage_of_a_table_passes_or_raises(
-    kind: str, positions: int | None, top: int | None, at: int, put: str, arm: int
+    *, kind: str, positions: int | None, top: int | None, at: int, put: str, arm: int
 ) -> None:
     """Whatever is done to one table of either arm is an error or a finding, unless the same tokens stand in it."""
     ranks: Ranks = getattr(BASE[0], kind)
