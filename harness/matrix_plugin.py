@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         ray_address=inputs.get("moe_ray_address") or config.option.ray_address,
         select=tuple(config.option.moe_select),
         reports=Path(inputs.get("moe_reports") or config.invocation_params.dir / config.option.moe_reports),
+        references=_references(config),
     )
     try:
         check_settings()
@@ -68,6 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_TROUBLE] = []
     config.stash[_INTERRUPTS] = Interrupts()
     _add_module(config)
+
+
+def _references(config: pytest.Config) -> Path | None:
+    chosen = config.option.moe_references
+    return config.invocation_params.dir / chosen if chosen else None
 
 
 def _usage_error(error: HarnessError) -> pytest.UsageError:

@@ -19,6 +19,7 @@ from harness.cli.compare import compare
 from harness.cli.junit import junit
 from harness.cli.models import models
 from harness.cli.plan import plan
+from harness.cli.reference import reference
 from harness.cli.report import report
 from harness.cli.run import run
 from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infrastructure
@@ -37,7 +38,7 @@ def cli() -> None:
     check_settings()
 
 
-for _command in (plan, ab, compare, calibrate, run, report, models, builds, baseline, junit):
+for _command in (plan, ab, compare, calibrate, run, reference, report, models, builds, baseline, junit):
     cli.add_command(_command)
 
 

@@ -30,6 +30,9 @@ _NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness
 @click.option("--ray-address", default="", metavar="ADDRESS", help="Join this Ray cluster instead of a local one.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cases whose id matches; repeatable.")
 @click.option("--reports", type=click.Path(path_type=Path), default=DEFAULT_REPORTS, show_default=True)
+@click.option(
+    "--references", type=click.Path(path_type=Path), help="Folder of recorded outputs [references, beside the matrix]."
+)
 @click.argument("arguments", metavar="[MATRIX] [PYTEST_ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes by name
@@ -38,6 +41,7 @@ def run(  # noqa: PLR0917 - click passes by name
     ray_address: str,
     patterns: tuple[str, ...],
     reports: Path,
+    references: Path | None,
     arguments: tuple[str, ...],
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
@@ -52,6 +56,7 @@ def run(  # noqa: PLR0917 - click passes by name
     ours += [f"--matrix={matrix}"] if matrix else []
     ours += [f"--ray-address={ray_address}"] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]
+    ours += [f"--moe-references={references.absolute()}"] if references else []
     before = _mark(reports)
     code = pytest.main(["-W", _NOT_REWRITTEN, *ours, *rest])
     context.exit(_exit_code(code, reports, ran=_mark(reports) != before))

@@ -94,19 +94,21 @@ class AttributionCheck:
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """The outputs of two arms must be equivalent.
+    """The outputs of two arms must be equivalent, or those of one arm to recorded ones.
 
     Attributes:
         name: The check's name in the matrix.
         factor: In what they differ, as in a contrast.
         lossy: What the factor may cost by declaration: mean divergence, nats; ``None``: nothing is declared.
         changes_numbers: The factor should change the numbers: outputs that are equal to the bit are *inert*.
+        reference: Of a single arm: the key of the recorded outputs that it is compared with.
     """
 
     name: str
     factor: str
     lossy: float | None = None
     changes_numbers: bool = False
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from harness.domain.arm import Arm
 from harness.domain.build import Tool
 from harness.domain.canonical import digest
 from harness.domain.case import OutputCheck
+from harness.domain.golden import ArmReference, Golden
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
 from harness.domain.quiet import Quiet
@@ -72,6 +73,8 @@ class Job:
         output_checks: What is declared of the outputs of each arm but the first, in their order; empty where nothing
             is. Cases of speed need it too: the speed of wrong output is not judged.
         timed_alone: Whether some of them judge the speed of a single arm: these need starts enough of their own.
+        references: Arms that are held against recorded outputs.
+        goldens: What was recorded of them, as it was when the job began, for the same reason a part of it.
     """
 
     arms: tuple[Arm, ...]
@@ -85,10 +88,16 @@ class Job:
     tolerances: tuple[Tolerance, ...] = ()
     output_checks: tuple[OutputCheck, ...] = ()
     timed_alone: bool = False
+    references: tuple[ArmReference, ...] = ()
+    goldens: tuple[Golden, ...] = ()
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""
         return next((spread for spread in self.spreads if spread.workload == workload), None)
+
+    def golden_of(self, key: str) -> Golden | None:
+        """What is recorded under a key, if it was looked for."""
+        return next((golden for golden in self.goldens if golden.key == key), None)
 
     @property
     def profile(self) -> PromptProfile | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from harness.domain.failure import Failure, FailureKind
@@ -16,6 +17,7 @@ from harness.domain.workload import Timed
 from harness.engines.engine import Command, Engine, Exit, Order, Report
 from harness.execution import page_cache
 from harness.execution.cores import cores_for
+from harness.execution.model_facts import model_facts
 from harness.execution.preparing import Prepared
 from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
 from harness.execution.telemetry.gpus import GpuSource
@@ -55,6 +57,7 @@ class EngineRunner:
         self._models = [page_cache.files_of(arm.order.model) for arm in arms]
         self._cpus = [cores_for(arm.order.threads) if job.design.quiet.pinned else () for arm in arms]
         self._read_once: set[Path] = set()
+        self._model_facts = cache(model_facts)
 
     def label(self, arm: int) -> str:
         """An arm's label."""
@@ -141,7 +144,11 @@ class EngineRunner:
             load_s=report.load_s,
             max_rss_bytes=result.max_rss_bytes,
             conditions=conditions,
-            engine={**report.engine, **({"opaque": prepared.opaque} if prepared.opaque else {})},
+            engine={
+                **report.engine,
+                **({"opaque": prepared.opaque} if prepared.opaque else {}),
+                **(self._model_facts(prepared.order.model) if report.outputs else {}),
+            },
             failure=_ended_by_us(result) or report.failure,
         )
 

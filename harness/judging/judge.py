@@ -30,6 +30,7 @@ from harness.judging.ending import ending_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
+from harness.judging.outputs_golden import against_golden
 from harness.judging.outputs_rounds import compare_arms, worst_of
 from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.pitfalls import judge_pitfall
@@ -336,6 +337,8 @@ def _compare_outputs(evidence: Evidence) -> OutputsVerdict | None:
     """What the answers of a case's arms say, the worst of them; ``None`` where no outputs are asked for."""
     case, job = evidence.case, evidence.record.job
     profile = case.workload if isinstance(case.workload, OutputProfile) else job.outputs
+    if isinstance(case.check, OutputCheck) and case.check.reference and profile is not None:
+        return against_golden(job, case.arms[0], case.check, profile, evidence.output_runs[0], evidence.record.node)
     if profile is None or not evidence.is_pair or _gives_none(evidence):
         return None
     checks = (case.check,) if isinstance(case.check, OutputCheck) else job.output_checks

@@ -22,7 +22,13 @@ _VENDORS = {"cuda": "nvidia", "hip": "amd", "rocm": "amd", "metal": "apple"}
 
 
 def allowed_of(
-    reference: Arm, other: Arm, check: OutputCheck | None, known: Sequence[Tolerance], node: NodeFacts | None
+    reference: Arm,
+    other: Arm,
+    check: OutputCheck | None,
+    known: Sequence[Tolerance],
+    node: NodeFacts | None,
+    *,
+    recorded_on: NodeFacts | None = None,
 ) -> Allowed:
     """What is tolerated of an arm beside its reference.
 
@@ -32,8 +38,9 @@ def allowed_of(
         check: What is declared of the two.
         known: What calibrations found of the job's model.
         node: Where both ran.
+        recorded_on: Where the reference ran, if that was another time: then nobody knows that the builds are the same.
     """
-    contrast, quant = contrast_class(reference, other, node), quant_of(reference.model)
+    contrast, quant = contrast_class(reference, other, node, recorded_on), quant_of(reference.model)
     shipped = f"shipped floor of {quant}, contrast of {contrast}"
     calibrated = next((each for each in known if each.contrast is contrast and _is_finite(each.figures)), None)
     declared = check.lossy if check else None
@@ -44,20 +51,23 @@ def allowed_of(
         lossy=kv_budget(reference, other) if declared is None else declared,
         factor=check.factor if check else "",
         changes_numbers=check is not None and check.changes_numbers,
-        advisory="" if calibrated else _uncovered(reference, other, contrast, node),
+        advisory="" if calibrated else _uncovered(reference, other, contrast, node, recorded_on),
     )
 
 
-def contrast_class(reference: Arm, other: Arm, node: NodeFacts | None) -> ContrastClass:
-    """In what two arms differ, the widest difference first."""
-    if backend_of(reference, node) != backend_of(other, node):
+def contrast_class(
+    reference: Arm, other: Arm, node: NodeFacts | None, recorded_on: NodeFacts | None = None
+) -> ContrastClass:
+    """In what two arms differ, the widest difference first; the arguments as in `allowed_of`."""
+    if backend_of(reference, recorded_on or node) != backend_of(other, node):
         return ContrastClass.BACKEND
     if reference.build.fork is not other.build.fork:
         return ContrastClass.FORK
     if reference.build != other.build:
         return ContrastClass.BUILD
     kernels = any(reference.flags.get(flag) != other.flags.get(flag) for flag in _KERNEL_FLAGS)
-    return ContrastClass.KERNELS if kernels else ContrastClass.FLAGS
+    alike = ContrastClass.FLAGS if recorded_on is None else ContrastClass.BUILD
+    return ContrastClass.KERNELS if kernels else alike
 
 
 def backend_of(arm: Arm, node: NodeFacts | None) -> str:
@@ -81,11 +91,14 @@ def _is_finite(figures: Figures) -> bool:
     return all(map(math.isfinite, astuple(figures)))
 
 
-def _uncovered(reference: Arm, other: Arm, contrast: ContrastClass, node: NodeFacts | None) -> str:
+def _uncovered(
+    reference: Arm, other: Arm, contrast: ContrastClass, node: NodeFacts | None, recorded_on: NodeFacts | None
+) -> str:
     """Why the shipped table says nothing about this pair; empty where it does."""
-    if reference.model != other.model:
+    # What is on record is refused before, by content, where it is of another model: names and paths may have changed.
+    if recorded_on is None and reference.model != other.model:
         return f"two models, {reference.model.name} and {other.model.name}"
-    backends = dict.fromkeys((backend_of(reference, node), backend_of(other, node)))
+    backends = dict.fromkeys((backend_of(reference, recorded_on or node), backend_of(other, node)))
     if set(backends) != {CPU}:
         return f"{' against '.join(backends)} ({contrast})"
     return "" if reference.model.synthetic else f"{reference.model.name} ({contrast})"

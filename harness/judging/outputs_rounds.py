@@ -68,7 +68,7 @@ def compare_arms(
         allowed = allowed_of(reference, other, check, known, node)
         rounds = max(1, min(len(baseline), len(candidate)))
         pairs = zip([*baseline, ()][:rounds], [*candidate, ()][:rounds], strict=True)
-        found.append(_together([judge_outputs(ours, theirs, profile, limits, allowed) for ours, theirs in pairs]))
+        found.append(together([judge_outputs(ours, theirs, profile, limits, allowed) for ours, theirs in pairs]))
     return tuple(found)
 
 
@@ -84,8 +84,8 @@ def worst_of(found: Sequence[OutputsVerdict], labels: Sequence[str]) -> OutputsV
     return min(among, key=lambda each: (each.speed_may_be_judged, _WORST_FIRST.index(each.status)))
 
 
-def _together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
-    """Wrong only where every round says so; of several rounds the mildest finding counts."""
+def together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
+    """One verdict of several rounds: wrong only where every round says so, and then the mildest finding counts."""
     worst = min(rounds, key=lambda each: _WORST_FIRST.index(each.status))
     wrong = [each for each in rounds if each.wrong]
     if len(rounds) == 1 or worst.status is Status.ERROR or not wrong:

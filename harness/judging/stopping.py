@@ -13,6 +13,7 @@ from harness.domain.stopping import AfterOutputs
 from harness.judging.attribution import judge_attribution
 from harness.judging.floors import MIN_STARTS
 from harness.judging.intervals import LogMean
+from harness.judging.outputs_golden import goldens_of_job
 from harness.judging.outputs_rounds import outputs_of_job
 from harness.judging.quads import quads_of
 from harness.judging.samples import Implausible, NothingKept, process_medians
@@ -53,7 +54,9 @@ class SequentialStopping:
         if any(run.failure for run in answering):
             return AfterOutputs.GO_ON
         found = outputs_of_job(job, runs, node)
-        if len(answering) == len(job.arms) and any(each.wrong and not each.advisory for each in found):
+        once = len(answering) == len(job.arms)
+        on_record = goldens_of_job(job, runs, node) if once else ()
+        if once and any(each.wrong and not each.advisory for each in (*found, *on_record)):
             return AfterOutputs.REPEAT
         counts = not job.workloads or job.timed_alone or all(each.speed_may_be_judged for each in found)
         return AfterOutputs.GO_ON if counts else AfterOutputs.STOP

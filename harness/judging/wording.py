@@ -94,9 +94,9 @@ def expected_text(check: Check, policy: Policy) -> str:
             return f"{wanted} (alpha {policy.alpha:g} for three tests together, {_margin_text(policy)})"
         case PitfallCheck(source=source):
             return f"slower, as reported in {source or 'an unnamed source'} (alpha {policy.alpha:g})"
-        case OutputCheck(lossy=lossy):
+        case OutputCheck(lossy=lossy, reference=reference):
             loss = "" if lossy is None else f", or a declared loss of at most {lossy:g} nat on average"
-            return f"outputs equivalent to the baseline's{loss}"
+            return f"outputs equivalent to {f'those on record as {reference}' if reference else _THE_BASELINES}{loss}"
         case MemoryCheck(max_rss_mib=limit):
             return f"peak resident memory of at most {limit:g} MiB"
 
@@ -108,6 +108,7 @@ def _floor_text(check: FloorCheck) -> str:
     return NO_FLOOR if floor is None else f"at least {floor:g} t/s"
 
 
+_THE_BASELINES = "the baseline's"
 _EXPECTED = {
     Expectation.NO_REGRESSION: "candidate not slower than the baseline",
     Expectation.IMPROVED: "candidate faster than the baseline",

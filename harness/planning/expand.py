@@ -28,6 +28,7 @@ from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.content import content_claim, content_note
 from harness.planning.fours import Four, find_fours
+from harness.planning.goldens import against_references
 from harness.planning.overlays import ArmKey, arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.plan import PlannedCase
@@ -235,6 +236,7 @@ class _Expansion:
                 continue
             origin = self._matrix.source.at("checks", index)
             profile = output_profile(check)
+            yield from self._against_references(check, index, profile) if check.reference else ()
             for factor, pair in self._pairs_of_outputs(check, origin):
                 if claim := content_claim((pair.baseline.arm, pair.candidate.arm)):
                     hint = "compare builds on one file, or models that are trained"
@@ -245,6 +247,16 @@ class _Expansion:
                     check.name, factor, check.lossy, changes_numbers(*(arm.arm for arm in both.arms))
                 )
                 yield self._case_of_arms(Kind.EQUIVALENCE, both, profile, declared, origin)
+
+    def _against_references(self, check: OutputsEntry, index: int, profile: OutputProfile) -> Iterator[PlannedCase]:
+        def single(arm: PlannedArm, asked: OutputCheck) -> PlannedCase:
+            return self._single(Kind.EQUIVALENCE, arm, profile, asked, self._matrix.source.at("checks", index))
+
+        for found in against_references(check, index, self._arms, self._matrix.source, single):
+            if isinstance(found, Problem):
+                self._miss(found)
+            else:
+                yield found
 
     def _pairs_of_outputs(self, check: OutputsEntry, origin: str) -> Iterator[tuple[str, Pair]]:
         if check.factor:
@@ -285,7 +297,9 @@ class _Expansion:
         made = [(arm, list(timed)) for key, (arm, timed) in self._made.items() if key not in own]
         return [*((arm, self._timed_on(arm)) for arm in self._arms), *made]
 
-    def _single(self, kind: Kind, arm: PlannedArm, workload: Timed | None, check: Check, origin: str) -> PlannedCase:
+    def _single(
+        self, kind: Kind, arm: PlannedArm, workload: Timed | OutputProfile | None, check: Check, origin: str
+    ) -> PlannedCase:
         reason = self._workshop.beyond(arm, workload)
         case = Case(kind, (arm.arm,), workload, arm.node_class, check)
         return PlannedCase(case, origin, Status.UNSUPPORTED if reason else None, reason)
@@ -346,7 +360,7 @@ class _Expansion:
             key = _arms_of(case.case)
             before = first.setdefault(key, case.origin)
             if before != case.origin:
-                message = f"compares the same two arms as {before}: case {case.id}"
+                message = f"compares the same arms as {before}: case {case.id}"
                 hint = "put the prompts into one check"
                 self._problems.append(Problem("E-two-output-checks", case.origin, message, hint))
 

@@ -139,5 +139,5 @@ def _known_keys(location: tuple[str | int, ...]) -> tuple[str, ...]:
         table = schema.FactorEntry if "factors" in location else table
         if location[0] == "builds":
             table = next((_IN_BUILDS[part] for part in reversed(location) if part in _IN_BUILDS), table)
-        table = schema.Where if location[-1] == "where" else table
+        table = schema.Where if location[-1] in ("where", "reference_arm") else table
     return tuple(table.model_fields)

@@ -7,6 +7,8 @@
   where it compares each of the other three arms with the first. Where no speed is compared, the job has no workloads.
 * The quantities of a prompt profile have a job of their own: only one request can be the first of a process, and a
   build by path answers requests with another program than it times workloads with.
+* An arm that is held against recorded outputs answers in a job that asks it the same prompts anyway, or in one of its
+  own.
 * Cases of a single arm ride in a job that has their arm anyway, best in one that measures their workload already.
   Other arms get a job of their own.
 * A memory limit is about everything that a process does, so its job measures all workloads of the matrix for that
@@ -22,6 +24,7 @@ from typing import TypeAlias
 
 from harness.domain.arm import Arm
 from harness.domain.case import Case, OutputCheck
+from harness.domain.golden import ArmReference
 from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.words import Kind
@@ -41,6 +44,7 @@ class _Draft:
     profile: str = ""
     workloads: set[Timed] = field(default_factory=set)
     outputs: OutputProfile | None = None
+    references: list[ArmReference] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
     timed: bool = False
     """Some case judges its speed."""
@@ -78,18 +82,17 @@ class _Drafts:
 
     def jobs(self, cases: Sequence[PlannedCase]) -> tuple[Job, ...]:
         compared = [planned for planned in cases if len(planned.case.arms) > 1]
-        for planned in compared:
-            if planned.case.kind is not Kind.EQUIVALENCE:
-                self._add_contrast(planned)
-        for planned in compared:
-            if planned.case.kind is Kind.EQUIVALENCE:
-                self._add_outputs(planned)
-        for planned in cases:
-            if len(planned.case.arms) == 1 and planned.case.kind is not Kind.MEMORY:
-                self._add_single(planned)
-        for planned in cases:
-            if planned.case.kind is Kind.MEMORY:
-                self._add_memory(planned)
+        alone = [planned for planned in cases if len(planned.case.arms) == 1]
+        by_turns = (
+            (self._add_contrast, [each for each in compared if each.case.kind is not Kind.EQUIVALENCE]),
+            (self._add_outputs, [each for each in compared if each.case.kind is Kind.EQUIVALENCE]),
+            (self._add_reference, [each for each in alone if each.case.kind is Kind.EQUIVALENCE]),
+            (self._add_single, [each for each in alone if each.case.kind not in (Kind.EQUIVALENCE, Kind.MEMORY)]),
+            (self._add_memory, [each for each in alone if each.case.kind is Kind.MEMORY]),
+        )
+        for add, turn in by_turns:
+            for planned in turn:
+                add(planned)
         return tuple(self._job(draft) for draft in _same_model_together(self._drafts.values()))
 
     def _learn(self, case: Case) -> None:
@@ -136,6 +139,18 @@ class _Drafts:
         """A job that has these arms among its own and asks them the same prompts: an attribution's, a profile's."""
         with_all = [self._by_arm.get(self._key((arm,), node_class), []) for arm in arms]
         return next((draft for draft in with_all[0] if draft.outputs == asked and draft in with_all[1]), None)
+
+    def _add_reference(self, planned: PlannedCase) -> None:
+        """Outputs of one arm: in a job that asks it the same anyway, or in one of its own."""
+        case = planned.case
+        asked = self._profiles[self._key(case.arms, case.node_class)]
+        riding = self._by_arm.get(self._key(case.arms, case.node_class), [])
+        asking = (draft for draft in riding if draft.outputs and draft.outputs.identity == asked.identity)
+        draft = next(asking, None) or self._draft(case.arms, case.node_class)
+        draft.outputs = draft.outputs or asked
+        if isinstance(case.check, OutputCheck):
+            draft.references.append(ArmReference(draft.arms.index(case.arms[0]), case.check))
+        draft.cases.append(planned.id)
 
     def _add_single(self, planned: PlannedCase) -> None:
         case = planned.case
@@ -194,6 +209,7 @@ class _Drafts:
             tuple(draft.cases),
             timed_alone=draft.timed_alone,
             output_checks=self._checks_of(draft) if draft.outputs else (),
+            references=tuple(draft.references),
         )
 
     def _checks_of(self, draft: _Draft) -> tuple[OutputCheck, ...]:

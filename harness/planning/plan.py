@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from harness.domain.arm import Arm
 from harness.domain.case import Case
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
@@ -21,6 +22,7 @@ class PlannedCase:
         status: ``unsupported`` or ``not_applicable`` where it can't run; ``None``: it can.
         reason: Why it can't.
         note: What a reader of its verdict should know, e.g. that the factor forces another flag.
+        recorded: Of a check against a reference: the arm whose outputs are recorded.
         id: The case's id, kept because it is looked at often.
     """
 
@@ -29,6 +31,7 @@ class PlannedCase:
     status: Status | None = None
     reason: str = ""
     note: str = ""
+    recorded: Arm | None = None
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

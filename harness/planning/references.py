@@ -246,6 +246,8 @@ class _References:
             elif check.kind == "outputs":
                 yield from self._each("contrast", check.contrasts, "checks", index, "contrasts")
                 yield from self._prompts(check, "checks", index)
+                if check.reference_arm:
+                    yield from self._where(check.reference_arm, "checks", index, "reference_arm")
                 if check.factor:
                     yield from self._factor(check, "checks", index)
 

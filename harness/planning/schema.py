@@ -37,6 +37,7 @@ from harness.planning.values import (
     Predicted,
     Prompts,
     PromptText,
+    Reference,
     Repeats,
     Settings,
     Side,
@@ -270,7 +271,7 @@ class FloorEntry(Entry):
 
 
 class OutputsEntry(Entry):
-    """``[[checks]] kind = "outputs"``: two arms must answer alike."""
+    """``[[checks]] kind = "outputs"``: two arms must answer alike, or single arms as it is on record."""
 
     kind: Literal["outputs"]
     name: Name
@@ -279,6 +280,8 @@ class OutputsEntry(Entry):
     baseline: Side | None = None
     candidate: Side | None = None
     where: Where = Where()
+    reference: Reference = False
+    reference_arm: Where | None = None
     prompts: Prompts
     prompts_only: list[str] = []
     n_predict: SomeTokens = 32
@@ -291,11 +294,21 @@ class OutputsEntry(Entry):
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> OutputsEntry:
         own = [key for key in _ONE_FACTOR if key in self.model_fields_set]
+        if self.reference_arm is not None and not self.reference:
+            raise ValueError("'reference_arm' goes with 'reference'")
+        if self.reference and (own or self.contrasts):
+            key = own[0] if own else "contrasts"
+            raise ValueError(f"'{key}' does not go with 'reference': that is about single arms")
         if self.contrasts and (own or "where" in self.model_fields_set):
             raise ValueError("takes either 'contrasts' or 'factor', 'baseline', 'candidate' and 'where'")
-        if not self.contrasts and len(own) != len(_ONE_FACTOR):
-            raise ValueError("needs 'contrasts', or all of 'factor', 'baseline' and 'candidate'")
+        if not self.contrasts and not self.reference and len(own) != len(_ONE_FACTOR):
+            raise ValueError("needs 'contrasts', or all of 'factor', 'baseline' and 'candidate', or a 'reference'")
         return self
+
+    @property
+    def reference_name(self) -> str:
+        """Under which name its reference is kept; empty where it has none."""
+        return (self.name if self.reference is True else self.reference) or ""
 
 
 class PromptEntry(Entry):

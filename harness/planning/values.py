@@ -189,6 +189,13 @@ def _capability(found: str) -> str:
     return found
 
 
+def _reference(found: Any) -> bool | str:
+    """Whether there is a reference, or under which name it is kept."""
+    if isinstance(found, bool) or (isinstance(found, str) and len(found) <= _MAX_NAME and re.match(_NAME, found)):
+        return found
+    raise ValueError(f"expected true, or a name of {NAME_RULE}, found {_kind(found)}")
+
+
 def _how_said(found: Any) -> str:
     """Whether prompts are listed, or a set of them is named."""
     return LISTED if isinstance(found, list) else NAMED
@@ -242,3 +249,4 @@ Prompts = Annotated[
     | Annotated[PathText, Field(min_length=1), Tag(NAMED)],
     Discriminator(_how_said),
 ]
+Reference = Annotated[bool | str, PlainValidator(_reference, json_schema_input_type=bool | Name)]

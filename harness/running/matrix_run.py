@@ -22,6 +22,7 @@ from harness.judging.judge import judge
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import narrowed
 from harness.reporting import journal
+from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.records import Records
 
@@ -40,6 +41,7 @@ class MatrixRun:
         make_executor: Makes it, for the first job that is asked for.
         reports: Folder of the journal.
         known: What is known of spreads: the jobs, and so the journal, get it.
+        goldens: Where outputs are on record, likewise; ``None``: nothing asks for any.
     """
 
     def __init__(
@@ -49,9 +51,12 @@ class MatrixRun:
         make_executor: MakeExecutor,
         reports: Path,
         known: KnownSpreads,
+        *,
+        goldens: Goldens | None = None,
     ) -> None:
         self._plan = plan
         self._known = known
+        self._goldens = goldens
         self._executor = executor
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
@@ -78,7 +83,7 @@ class MatrixRun:
                 cases out by job must agree on the jobs.
         """
         plan = _restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
-        plan = replace(plan, jobs=tuple(self._known.informed(job) for job in plan.jobs))
+        plan = replace(plan, jobs=tuple(self._informed(job) for job in plan.jobs))
         self._cases = {case.id: case for case in plan.cases}
         self._jobs = {job.id: job for job in plan.jobs}
         self._waiting = dict(self._jobs)
@@ -123,6 +128,10 @@ class MatrixRun:
         """End every process and close the journal."""
         self._dispatcher.close()
         self._journal.close()
+
+    def _informed(self, job: Job) -> Job:
+        job = self._known.informed(job)
+        return self._goldens.informed(job) if self._goldens else job
 
     def _run(self, jobs: Collection[str], watch: Watch = lambda _: None) -> Iterator[str]:
         batch = [self._waiting.pop(job) for job in jobs]

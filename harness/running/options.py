@@ -22,6 +22,7 @@ from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
+from harness.running.golden_file import FOLDER, Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.known_tolerances import KnownTolerances
 from harness.running.spread_file import read_spreads, spreads_path
@@ -41,6 +42,7 @@ class RunOptions:
         ray_address: Of a running cluster; empty embeds one.
         select: Patterns that choose cases before anything is parametrized.
         reports: Folder of journal, JUnit and summary.
+        references: Folder of recorded outputs; ``None``: the one beside the matrix.
     """
 
     matrix: str | None
@@ -48,6 +50,7 @@ class RunOptions:
     ray_address: str
     select: tuple[str, ...]
     reports: Path
+    references: Path | None = None
 
     def plan(self) -> Plan:
         """The plan of the matrix.
@@ -64,6 +67,10 @@ class RunOptions:
             HarnessError: If the file of known spreads is there and can't be read.
         """
         return known_spreads(elsewhere=bool(self.ray_address))
+
+    def goldens(self) -> Goldens:
+        """Where outputs are on record."""
+        return goldens_of(self.matrix, self.references)
 
     def executor_factory(self, policy: Policy) -> MakeExecutor:
         """How to make the executor, once a job needs it.
@@ -109,6 +116,19 @@ def known_spreads(*, elsewhere: bool = False) -> KnownSpreads:
     file, tolerances = read_spreads(spreads_path()), tolerances_in(tolerances_path()).read()
     node = probe_node() if (file.nodes or tolerances.nodes) and not elsewhere else None
     return KnownSpreads(file, node, KnownTolerances(tolerances, node))
+
+
+def goldens_of(matrix: str | None, folder: Path | None) -> Goldens:
+    """Where the outputs are on record that a matrix asks for.
+
+    Args:
+        matrix: Name or path; ``None`` for the default one.
+        folder: What was chosen; ``None``: the folder beside the matrix.
+
+    Raises:
+        BadInput: There is no such matrix.
+    """
+    return Goldens(folder or find_matrix(matrix).parent / FOLDER)
 
 
 def claim_reports(reports: Path) -> FileLock:

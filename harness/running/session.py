@@ -31,6 +31,7 @@ class MatrixSession:
         self.worker = worker
         self.plan: Plan = options.plan()
         self.known = options.known_spreads()
+        self.goldens = options.goldens()
         self._make_executor = options.executor_factory(self.plan.policy.judging)
         self._run: MatrixRun | None = None
         self._shared: Executor | None = None
@@ -74,7 +75,9 @@ class MatrixSession:
         """Begin to run the selected cases in this process."""
         if not self.worker:
             self._claim = claim_reports(self.reports)
-        self._run = MatrixRun(self.plan, self.options.executor, self._make_executor, self.reports, self.known)
+        self._run = MatrixRun(
+            self.plan, self.options.executor, self._make_executor, self.reports, self.known, goldens=self.goldens
+        )
         self._run.begin(selected, keep_jobs=self.worker)
         self._began = True
         return self._run
