@@ -66,8 +66,7 @@ def _judged(
     pairs = [(reference[prompt.name], answers[prompt.name]) for prompt in profile.prompts if prompt.name in answers]
     fault = incomplete(answers, profile) or broken(reference, answers)
     if fault:
-        found = OutputsVerdict(Status.FAIL, Equivalence.BROKEN, fault, shown.texts_apart(pairs))
-        return replace(found, scope=scope_text(profile, pairs, None))
+        return _broken(fault, pairs, profile)
     if any(each.prefill or each.forced or each.greedy for pair in pairs for each in pair):
         return _judge_distributions(pairs, profile, limits, allowed)
     return _judge_tokens(pairs, profile, limits, allowed)
@@ -85,24 +84,17 @@ def _judge_distributions(pairs: Pairs, profile: OutputProfile, limits: Limits, a
         BASELINE,
         CANDIDATE,
         Comparison,
-        NotFinite,
         Unreadable,
-        check_finite,
+        not_finite_at,
     )
 
     ours, theirs = zip(*pairs, strict=True)
     try:
-        try:
-            check_finite(ours, BASELINE)
-        except NotFinite as fault:
-            return _no_reference(str(fault))
-        try:
-            check_finite(theirs, CANDIDATE)
-        except NotFinite as fault:
-            found = OutputsVerdict(Status.FAIL, Equivalence.BROKEN, str(fault), shown.texts_apart(pairs))
-            return replace(found, scope=scope_text(profile, pairs, None))
-        compared = Comparison(pairs)
-        return _judge_compared(compared, pairs, profile, limits, allowed)
+        if fault := not_finite_at(ours, BASELINE):
+            return _no_reference(fault)
+        if fault := not_finite_at(theirs, CANDIDATE):
+            return _broken(fault, pairs, profile)
+        return _judge_compared(Comparison(pairs), pairs, profile, limits, allowed)
     except Unreadable as damage:
         return _unreadable(str(damage))
 
@@ -183,6 +175,11 @@ def _within_budget(rows: Sequence[Row], budget: float) -> bool:
 
 def _unjudged(compared: Comparison) -> dict[str, str]:
     return {"same top token": f"{100 * compared.same_top:.2f} %"}
+
+
+def _broken(why: str, pairs: Pairs, profile: OutputProfile) -> OutputsVerdict:
+    scope = scope_text(profile, pairs, None)
+    return OutputsVerdict(Status.FAIL, Equivalence.BROKEN, why, shown.texts_apart(pairs), scope)
 
 
 def _unreadable(why: str) -> OutputsVerdict:

@@ -31,10 +31,6 @@ class Unreadable(ValueError):  # noqa: N818 - a finding, not a fault of ours
     """Outputs that are damaged, or do not belong together: nothing can be said of them."""
 
 
-class NotFinite(ValueError):  # noqa: N818 - as above
-    """An arm's distributions hold NaN or infinity."""
-
-
 @dataclass(frozen=True, slots=True)
 class Own:
     """An arm against itself under harmless changes.
@@ -146,33 +142,32 @@ class Comparison:
         return tuple(sorted(found, key=lambda each: (-each.hard_flips, -each.mean))[:most])
 
 
-def check_finite(outputs: Sequence[Output], whose: str) -> None:
-    """See that no distribution of an arm is NaN or infinite, under none of its variations.
+def not_finite_at(outputs: Sequence[Output], whose: str) -> str:
+    """Where a distribution of an arm is NaN or infinite, under one of its variations too; empty if none is.
 
     Args:
         outputs: Its answers.
         whose: The arm, for messages.
 
     Raises:
-        NotFinite: One is; the text names prompt and place.
         Unreadable: A part is damaged.
     """
     for output in outputs:
         for kind, table in _tables(output, whose).items():
             bad = int((~np.isfinite(table.logprobs)).any(axis=1).sum())
             if bad:
-                at = f"{bad} of {len(table.ids)} {kind} positions"
-                raise NotFinite(f"prompt '{output.prompt}' has NaN or inf at {at}")
+                return f"prompt '{output.prompt}' has NaN or inf at {bad} of {len(table.ids)} {kind} positions"
         for varied in output.varied:
             for values in (_prefill_values(output, varied), _forced_values(output, varied)):
                 bad = int((~np.isfinite(values)).sum())
                 if bad:
-                    at = f"{bad} positions, evaluated otherwise ({varied.variation})"
-                    raise NotFinite(f"prompt '{output.prompt}' has NaN or inf at {at}")
+                    changed = f"evaluated otherwise ({varied.variation})"
+                    return f"prompt '{output.prompt}' has NaN or inf at {bad} positions, {changed}"
+    return ""
 
 
 def own_of(outputs: Sequence[Output]) -> Own:
-    """How far an arm is from itself, by variation; call `check_finite` first.
+    """How far an arm is from itself, by variation; look at `not_finite_at` first.
 
     Raises:
         Unreadable: A part is damaged.
