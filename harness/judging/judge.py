@@ -31,7 +31,7 @@ from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.memory import judge_memory
 from harness.judging.outputs_golden import against_golden
-from harness.judging.outputs_rounds import compare_arms, worst_of
+from harness.judging.outputs_rounds import compare_arms, never_repeated, worst_of
 from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.pitfalls import judge_pitfall
 from harness.judging.quarantine import quarantined
@@ -335,6 +335,13 @@ def _outputs(evidence: Evidence) -> Verdict:
 
 def _compare_outputs(evidence: Evidence) -> OutputsVerdict | None:
     """What the answers of a case's arms say, the worst of them; ``None`` where no outputs are asked for."""
+    found = _compare_answers(evidence)
+    if found is None or not evidence.record.was_stopped:
+        return found
+    return never_repeated(found, evidence.output_runs)
+
+
+def _compare_answers(evidence: Evidence) -> OutputsVerdict | None:
     case, job = evidence.case, evidence.record.job
     profile = case.workload if isinstance(case.workload, OutputProfile) else job.outputs
     if isinstance(case.check, OutputCheck) and case.check.reference and profile is not None:

@@ -104,6 +104,20 @@ def together(rounds: Sequence[OutputsVerdict]) -> OutputsVerdict:
     return replace(rounds[mildest], why="; ".join([rounds[mildest].why, *others]))
 
 
+def never_repeated(found: OutputsVerdict, runs: Sequence[Sequence[ProcessRun]]) -> OutputsVerdict:
+    """The verdict of a job that was stopped: what was found wrong once, and not asked again, is no finding.
+
+    Args:
+        found: What its answers say.
+        runs: The processes that gave them, by arm. Journals from before rounds, without distributions, had one only.
+    """
+    once = min(map(len, runs)) == 1 and any(each.greedy for of_arm in runs for run in of_arm for each in run.outputs)
+    if found.status is not Status.FAIL or not once:
+        return found
+    why = f"not repeated: {_ROUNDS[0]} {_word(found)}, {found.why}; the job was stopped before it was asked again"
+    return replace(found, status=Status.INCONCLUSIVE, equivalence=None, repeated=False, why=why)
+
+
 def _severity(found: OutputsVerdict) -> tuple[bool, bool]:
     """Advice is milder than a finding, different than broken."""
     return not found.advisory, found.equivalence is Equivalence.BROKEN
