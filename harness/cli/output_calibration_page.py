@@ -21,14 +21,6 @@ from harness.running.output_calibration import ModelResult, OutputCalibration, P
 from harness.running.tolerance_file import Found
 
 _PIPE_WIDTH = 200
-_NAMES = {
-    "mean": "mean",
-    "decode_mean": "decode mean",
-    "median": "median",
-    "p90": "p90",
-    "p99": "p99",
-    "maximum": "max",
-}
 _TOLERANCES = ("model", "contrast", "pairs", "positions", "KLD seen -> tolerated, nats")
 _FAULTS = ("planted", "by", "beside", "found")
 _STYLES = {"fine": "green", "blind": "bold red"}
@@ -119,7 +111,9 @@ def _tolerance(each: Found) -> Sequence[str]:
 
 def _figures(seen: Figures, tolerated: Figures) -> str:
     limits = asdict(tolerated)
-    return ", ".join(f"{_NAMES[name]} {value:.2g} -> {limits[name]:.2g}" for name, value in asdict(seen).items())
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.2g} -> {limits[name]:.2g}" for name, value in asdict(seen).items()
+    )
 
 
 def _faults(found: OutputCalibration) -> tuple[Sequence[str], list[Sequence[str]]]:
