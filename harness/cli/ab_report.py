@@ -208,8 +208,10 @@ def _reason(verdict: Verdict) -> str:
 
 def _rests_on(result: AbResult) -> list[str]:
     board = result.board
-    burn_ins = sum(not run.step.scored for run in board.runs)
-    processes = f"{count(len(board.runs), 'process')}, {burn_ins} of them burn-ins that are not judged"
+    apart = sum(run.step.apart for run in board.runs)
+    burn_ins = sum(not run.step.scored for run in board.runs) - apart
+    answered = f", {apart} that answered prompts alone" if apart else ""
+    processes = f"{count(len(board.runs), 'process')}, {burn_ins} of them burn-ins that are not judged{answered}"
     time = f"{clock_text(board.seconds)} of {clock_text(60 * result.plan.minutes)}"
     return [f"rests on: {processes}; {time}; {_ended(result)}"]
 
