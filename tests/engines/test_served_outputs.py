@@ -103,6 +103,26 @@ def test_what_leaves_half_a_character_is_asked_for_again(dialect: Dialect) -> No
     assert all(body["n_predict"] == 1 for body in forcing)
 
 
+def test_a_row_that_could_belong_to_two_places_is_taken_for_neither() -> None:
+    """The bytes E2 80 80 are one character: of two equal tokens the first one is hidden, and only ids tell."""
+    tokens, prompt = [0xE2, 0x80, 0x80, ord("A")], [1, 2]
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        asked_once_more = bool(body["logit_bias"])
+        best = [200 + len(body["prompt"])] if asked_once_more else [0x80, ord("A")]
+        ranked = [[{"id": token, "logprob": -0.1}, {"id": 5, "logprob": -3.0}] for token in best]
+        chosen = [PLAIN] if asked_once_more else best
+        entries = [{"id": token, "top_logprobs": row} for token, row in zip(chosen, ranked, strict=True)]
+        generated = [PLAIN] if asked_once_more else tokens
+        told = {"tokens": generated, "tokens_evaluated": len(body["prompt"])}
+        return {**told, "completion_probabilities": entries}
+
+    places, _ = _places(MAINLINE, answer, top=2)
+    found = places.follow(prompt, 4, "here")
+    assert [place.token for place in found] == tokens
+    assert [place.ranked.ids[0] for place in found] == [202, 203, 204, ord("A")]
+
+
 @pytest.mark.parametrize("dialect", [MAINLINE, IK])
 def test_an_end_of_text_ends_no_answer(dialect: Dialect) -> None:
     """And nothing is told to ignore it: that would change ik_llama.cpp's distributions."""
