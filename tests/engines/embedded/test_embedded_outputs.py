@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from harness.domain.outputs import Ranks
 from harness.engines.embedded.flags import FORKS, MAINLINE
 from harness.engines.output_lines import read_output
+from harness.models import cache, cards
 from harness.ranking import Table, divergences, unpack, unpack_values
 
 pytest.importorskip("xllamacpp")
@@ -194,3 +196,29 @@ def test_the_row_that_is_not_finite_is_told(child: Any, tiny_f16: Path, tmp_path
     assert not output.finite
     assert output.varied == ()
     assert np.flatnonzero(table(line, "prefill").ids[:, 0] < 0)[0] == place
+
+
+@pytest.fixture(scope="module")
+def delta_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small mixture of Qwen3.5's kind: three layers of delta nets, whose state can't be taken back, and attention."""
+    folder = tmp_path_factory.mktemp("delta")
+    packaged = Path(cards.__path__[0])
+    card = json.loads((packaged / "qwen3.6-35b-a3b.json").read_text(encoding="utf-8"))
+    card["shape"] |= {"layers": 4, "width": 256, "heads": 4, "head_width": 64, "experts": 16, "experts_used": 4}
+    card["shape"] |= {"delta_key_heads": 2, "delta_value_heads": 4, "expert_width": 256, "shared_width": 256}
+    card["shape"]["context_length"] = 8192
+    del card["tokenizer"]["size"], card["weights"]["blocks"]
+    (folder / "tiny-corpus.txt").write_bytes((packaged / "tiny-corpus.txt").read_bytes())
+    (folder / "delta.json").write_text(json.dumps({**card, "name": "delta"}), encoding="utf-8")
+    return cache.ensure_model(folder / "delta.json", "F16")
+
+
+@pytest.mark.parametrize("fork", FORKS)
+def test_an_answer_is_decoded_after_the_prompt_alone_where_tokens_cannot_be_taken_back(
+    child: Any, delta_model: Path, fork: str
+) -> None:
+    """After the generated tokens nothing of them is left, also where a fork only says that it took them back."""
+    plan = asking(prompt("short"), n_predict=32)
+    (led,) = child(fork, delta_model, loads={}, outputs=plan).of("output")
+    (fresh,) = child(fork, delta_model, loads={}, outputs={**plan, "n_predict": 1}).of("output")
+    assert led["ranks"]["forced"] == fresh["ranks"]["forced"]
