@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from harness.builds.provenance import provenance_of
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
+from harness.engines.embedded.errors import EmbeddedError
+from harness.engines.embedded.layouts import find_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,20 @@ def source_of_folder(build: Build, environment: Mapping[str, str] | None = None)
     return KnownSource((made.commit if made else "") or told.get("commit", ""), int(number) if number else None)
 
 
+def source_of_wheel(build: Build) -> KnownSource:
+    """What the installed version of a build's wheel was made of; nothing is known of versions that nobody verified."""
+    try:
+        layout = find_layout(build.fork, importlib.metadata.version(build.wheel)) if build.wheel else None
+    except (importlib.metadata.PackageNotFoundError, EmbeddedError):
+        layout = None
+    return KnownSource(layout.commit, layout.number) if layout else KnownSource()
+
+
 class KnownSources:
     """Commits and numbers of a matrix's builds, each looked for once, and only where somebody asks.
 
-    In this order: what the matrix says, what the build's files tell, and what was found out when it was put into the
-    catalogue.
+    In this order: what the matrix says, what the build's files tell, what was found out when it was put into the
+    catalogue, and, of a wheel, what its verified version was made of.
 
     Args:
         look: Finds out what the files of a build tell, if it has some on this machine.
@@ -82,6 +94,7 @@ class KnownSources:
             found = KnownSource(build.source.commit, build.source.number) if build.source else KnownSource()
             found = found if found.complete else found.filled(self._look(build, environment))
             found = found if found.complete else found.filled(_told_by_catalogue(entry))
+            found = found if found.complete else found.filled(source_of_wheel(build))
             self._known[build] = found
         return self._known[build]
 

@@ -40,6 +40,8 @@ class Applies:
 
 def applies(pitfall: Pitfall, facts: Facts) -> Applies:
     """Hold a pitfall's builds and conditions against what is known; whether the trap is set is another question."""
+    if facts.fork not in pitfall.forks:
+        return Applies((f"it is about {' and '.join(pitfall.forks)}, this is {facts.fork}",), ())
     outside, unknown = [], []
     for held, said in (_builds(pitfall, facts), *_conditions(pitfall.when, facts)):
         if held == "no":
@@ -75,8 +77,6 @@ def is_gone(pitfall: Pitfall, fork: Fork, number: int | None) -> str:
 
 def _builds(pitfall: Pitfall, facts: Facts) -> tuple[Held, str]:
     of_fork = [each for each in pitfall.builds if each.fork is facts.fork]
-    if not of_fork:
-        return "no", f"it is about {' and '.join(pitfall.forks)}, this is {facts.fork}"
     held = [_in_range(each, facts) for each in of_fork]
     about = "; ".join(each.described for each in of_fork)
     if "yes" in held:

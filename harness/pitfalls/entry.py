@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, model_validator
 
@@ -15,7 +15,8 @@ from harness.pitfalls.quant_family import FAMILIES
 from harness.pitfalls.value_test import ValueTest, read_test
 
 CONFIGURATION = "configuration"
-ENVIRONMENT = "environment"
+Which: TypeAlias = Literal["safe", "trap"]
+SIDES: tuple[Which, Which] = ("safe", "trap")
 _OFFER = ("contrast", "unasked")
 
 
@@ -165,7 +166,7 @@ class Contrast(Table):
     """``[contrast]``: how a run asks for it.
 
     Attributes:
-        factor: A flag; or ``configuration`` or ``environment`` where several flags, or variables, are the trap.
+        factor: A flag; or ``configuration`` where several flags are the trap.
         safe: The side without the trap.
         trap: The side with it.
         setting: Flags of both sides, where the matrix does not say them: they make the conditions hold.
@@ -182,7 +183,7 @@ class Contrast(Table):
 
     @model_validator(mode="after")
     def _sides_fit_the_factor(self) -> Contrast:
-        several = self.factor in (CONFIGURATION, ENVIRONMENT)
+        several = self.factor == CONFIGURATION
         if not several:
             _flag(self.factor)
         if any(isinstance(side, Mapping) != several for side in (self.safe, self.trap)):
@@ -194,7 +195,7 @@ class Contrast(Table):
             raise ValueError(f"'ratio' is least and largest of a loss, above 0 and below 1, found {self.ratio}")
         return self
 
-    def side(self, which: Literal["safe", "trap"]) -> dict[str, FlagValue]:
+    def side(self, which: Which) -> dict[str, FlagValue]:
         """The flags of a side."""
         found = self.safe if which == "safe" else self.trap
         return dict(found) if isinstance(found, dict) else {self.factor: found}

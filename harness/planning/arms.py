@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from itertools import product
 
 from harness.builds.declared import declared_build
-from harness.builds.known import KnownSources
+from harness.builds.known import KnownSource, KnownSources
 from harness.domain.arm import Arm
 from harness.domain.build import Build
 from harness.domain.flags import Flags, FlagValue
@@ -117,7 +117,8 @@ class Workshop:
         self, matrix: Matrix, options: Mapping[str, frozenset[str]], sources: KnownSources | None = None
     ) -> None:
         self.builds = builds_of(matrix)
-        self.matrix = with_builds_named(matrix, self.builds, sources or KnownSources())
+        self._sources = sources or KnownSources()
+        self.matrix = with_builds_named(matrix, self.builds, self._sources)
         self._options = options
         self._corners: dict[tuple[str, str, str], Corner] = {}
         self.faults = FlagFaults()
@@ -175,6 +176,10 @@ class Workshop:
             except FlagFault as fault:
                 self._completed[key] = fault
         return self._completed[key]
+
+    def source(self, build: Build) -> KnownSource:
+        """What is known of a build's commit and number."""
+        return self._sources.of(build, self.matrix.builds[build.name], self.matrix.environment)
 
     def beyond(self, arm: PlannedArm, asked: Timed | OutputProfile | None) -> str:
         """Why an arm can't do what a case asks of it; empty if it can."""

@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
+from harness.pitfalls.catalogue import is_pitfall
+from harness.planning.schema import contrast_name
 from harness.planning.source import Place, Source
 
 Places: TypeAlias = dict[tuple[str, str | int], Place]
@@ -25,11 +27,15 @@ Places: TypeAlias = dict[tuple[str, str | int], Place]
 SUFFIX = ".toml"
 CHECKOUT_FOLDER = "matrices"
 
-_BARE_NAME = re.compile(r"[A-Za-z0-9._-]+")
+PITFALLS = "pitfalls/"
+"""Before the name of a pitfall that comes with the package, where a matrix is named."""
+
+_BARE_NAME = re.compile(rf"({PITFALLS})?[A-Za-z0-9._-]+")
 _MAX_DEPTH = 16
+_STAND_INS = "stand-ins"
 _PATH_KEYS = {"builds": ("path", "recipe"), "models": ("path", "card")}
-_PATH_KEYS_OF_LISTS = {"workloads": "profile", "checks": "prompts"}
-_FILES = {"card": (".json",), "profile": (".txt", ".md"), "prompts": (".toml",)}
+_PATH_KEYS_OF_LISTS = {"workloads": "profile", "checks": "prompts", "contrasts": "pitfall"}
+_FILES = {"card": (".json",), "profile": (".txt", ".md"), "prompts": (".toml",), "pitfall": (".toml",)}
 """How the name of a file ends where a key may also hold another kind of name."""
 
 
@@ -130,7 +136,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadInput("E-matrix-syntax", f"not a matrix: {failure}", where=shown(path)) from failure
     if _depth(data) > _MAX_DEPTH:
         raise BadInput("E-matrix-syntax", f"not a matrix: tables in tables, {_MAX_DEPTH} deep", where=shown(path))
-    return data
+    return _asking_for(path) if is_pitfall(data) else data
+
+
+def _asking_for(file: Path) -> dict[str, Any]:
+    """The matrix that asks for one pitfall: of stand-ins, which a file that extends it replaces by its own."""
+    return {"name": file.stem, "extends": _STAND_INS, "contrasts": [{"pitfall": str(file.absolute())}]}
 
 
 def _depth(data: dict[str, Any]) -> int:
@@ -208,4 +219,5 @@ def _same_thing(section: str, entry: Any) -> str:
         return ""
     if section == "checks" and entry.get("kind") == "memory":
         return f"memory {entry.get('where', {})}"
-    return f"name {entry['name']}" if entry.get("name") else ""
+    name = contrast_name(entry) if section == "contrasts" else entry.get("name")
+    return f"name {name}" if name else ""

@@ -24,6 +24,7 @@ from harness.domain.errors import BadInput
 from harness.domain.words import Kind, Status
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Timed, Workload, is_time
 from harness.engines.numbers import changes_numbers
+from harness.pitfalls.catalogue import pitfall_named
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.content import content_claim, content_note
@@ -31,6 +32,7 @@ from harness.planning.fours import Four, find_fours
 from harness.planning.goldens import against_references
 from harness.planning.overlays import ArmKey, arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
+from harness.planning.pitfall_contrasts import factor_of, pitfall_pairs, pitfalls_once, suffering
 from harness.planning.plan import PlannedCase
 from harness.planning.problems import Problem, report
 from harness.planning.profiles import workloads_of
@@ -86,17 +88,19 @@ class _ArmSet:
         arms: Two or four.
         note: What changes along with what is compared.
         made: They were made for it and are not all among the matrix's own.
+        outside: Why the pitfall that is asked for is not about them.
     """
 
     arms: tuple[PlannedArm, ...]
     note: str
     made: bool = False
+    outside: str = ""
 
 
-def _arm_set(arms: tuple[PlannedArm, ...], note: str, *, made: bool = False) -> _ArmSet:
+def _arm_set(arms: tuple[PlannedArm, ...], note: str, *, made: bool = False, outside: str = "") -> _ArmSet:
     """The arms of a case with all that is to be noted of them, worked out once for all workloads."""
     notes = filter(None, (note, content_note([arm.arm for arm in arms])))
-    return _ArmSet(arms, "; ".join(notes), made)
+    return _ArmSet(arms, "; ".join(notes), made, outside)
 
 
 class _Expansion:
@@ -120,7 +124,7 @@ class _Expansion:
         if not self._arms:
             message = "every arm is excluded: nothing is left to run"
             self._problems.append(Problem("E-no-arm", self._matrix.source.at("exclude"), message))
-        found = [*self._singles(), *self._contrasts(), *self._outputs(), *self._memory()]
+        found = [*self._singles(), *pitfalls_once(self._contrasts()), *self._outputs(), *self._memory()]
         found = _say_where_outputs_are_not_compared(found)
         if not found and not self._problems:
             message = "the matrix asks nothing: it has no workload and no check"
@@ -161,6 +165,9 @@ class _Expansion:
             if entry.kind == "attribution":
                 yield from self._attribution(entry, index)
                 continue
+            if entry.pitfall:
+                yield from self._pitfall(entry, index)
+                continue
             origin = self._matrix.source.at("contrasts", index)
             factor = self._factor(entry, entry.where, origin)
             pairs = self._pairs[entry.name] = self._found(factor)
@@ -169,6 +176,23 @@ class _Expansion:
                 _arm_set((pair.baseline, pair.candidate), pair.note, made=factor.name in OVERLAID) for pair in pairs
             ]
             yield from self._compared(entry, kind, _contrast_check(entry), sets, origin)
+
+    def _pitfall(self, entry: ContrastEntry, index: int) -> Iterator[PlannedCase]:
+        """A documented pitfall: what its conditions do not hold for is listed with the reason, and not run."""
+        origin = self._matrix.source.at("contrasts", index)
+        pitfall = pitfall_named(entry.pitfall)
+        try:
+            found = pitfall_pairs(pitfall, entry.where, self._arms, self._workshop, origin)
+        except BadInput as bad:
+            self._miss(Problem(bad.slug, bad.where, bad.message, bad.hint))
+            return
+        self._pairs[entry.name] = [each.pair for each in found if not each.outside]
+        check = PitfallCheck(entry.name, factor_of(pitfall), pitfall.source, pitfall.instead)
+        sets = [
+            _arm_set((each.pair.baseline, each.pair.candidate), each.pair.note, made=each.made, outside=each.outside)
+            for each in found
+        ]
+        yield from self._compared(entry, Kind.PITFALL, check, sets, origin)
 
     def _attribution(self, entry: ContrastEntry, index: int) -> Iterator[PlannedCase]:
         origin = self._matrix.source.at("contrasts", index)
@@ -191,7 +215,7 @@ class _Expansion:
             message = "the contrast has nothing to time: no workload applies to its arms"
             self._miss(Problem("E-no-workload", origin, message, "look at [[workloads]] and 'where'"))
         for each, workloads in timed:
-            for arm in each.arms if each.made else ():
+            for arm in each.arms if each.made and not each.outside else ():
                 self._made.setdefault(arm_key(arm), (arm, {}))[1].update(dict.fromkeys(workloads))
             for workload in workloads:
                 yield self._case_of_arms(kind, each, workload, check, origin)
@@ -226,8 +250,10 @@ class _Expansion:
         return [asked.workload for asked in self._asked_of(*arms)]
 
     def _timed_by(self, entry: ContrastEntry, *arms: PlannedArm) -> list[Timed]:
-        """Those workloads of all its arms that a contrast names; all if it names none."""
+        """Those workloads of all its arms that a contrast names; all that its pitfall is about if it names none."""
         common = self._timed_on(*arms)
+        if entry.pitfall and not entry.workloads:
+            return suffering(pitfall_named(entry.pitfall), common)
         return [workload for workload in common if not entry.workloads or workload.name in entry.workloads]
 
     def _outputs(self) -> Iterator[PlannedCase]:
@@ -272,8 +298,9 @@ class _Expansion:
 
     def _pairs_of_contrast(self, entry: ContrastEntry) -> Iterator[tuple[str, Pair]]:
         """The pairs whose outputs are compared for a contrast; the four arms of an attribution against the first."""
+        factor = factor_of(pitfall_named(entry.pitfall)) if entry.pitfall else entry.factor
         for pair in self._pairs.get(entry.name, ()):
-            yield entry.factor, pair
+            yield factor, pair
         for four in self._fours.get(entry.name, ()):
             first, second = (factor.word for factor in entry.factors)
             old, *others = four.arms
@@ -313,6 +340,8 @@ class _Expansion:
         ]
         reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
+        if compared.outside:
+            return PlannedCase(case, origin, Status.NOT_APPLICABLE, compared.outside, compared.note)
         return PlannedCase(case, origin, Status.UNSUPPORTED if reasons else None, "; ".join(reasons), compared.note)
 
     def _found(self, factor: Factor) -> list[Pair]:

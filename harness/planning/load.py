@@ -14,6 +14,7 @@ from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.planning.document import (
     CHECKOUT_FOLDER,
+    PITFALLS,
     SUFFIX,
     Document,
     is_file,
@@ -85,7 +86,7 @@ def matrix_folders() -> tuple[Path, ...]:
 
 
 def _is_bare(wanted: str) -> bool:
-    return "/" not in wanted and not wanted.endswith(SUFFIX)
+    return "/" not in wanted.removeprefix(PITFALLS) and not wanted.endswith(SUFFIX)
 
 
 def _existing(path: Path) -> Path:

@@ -251,7 +251,7 @@ def _overlaid_pairs(factor: Factor, chosen: Sequence[PlannedArm], workshop: Work
     for arm in chosen:
         baseline, candidate = overlaid(factor, arm, workshop)
         if arm_key(baseline) != arm_key(candidate):
-            pair = Pair(baseline, candidate, _note_of_settings(factor, baseline, candidate))
+            pair = Pair(baseline, candidate, note_of_settings(factor, baseline, candidate))
             pairs.setdefault((arm_key(baseline), arm_key(candidate)), pair)
     if not pairs:
         message = f"both sides of {factor.name} leave the same settings"
@@ -277,7 +277,8 @@ def settings_of(factor: Factor) -> frozenset[str]:
     return frozenset().union(*(side.names for side in sides)) if sides else frozenset({factor.name})
 
 
-def _note_of_settings(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) -> str:
+def note_of_settings(factor: Factor, baseline: PlannedArm, candidate: PlannedArm) -> str:
+    """What changes beside what either side sets."""
     if baseline.unsupported or candidate.unsupported:
         return ""
     beside = [name for name in _beside(factor, baseline, candidate) if name not in settings_of(factor)]

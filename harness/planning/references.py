@@ -23,6 +23,7 @@ from harness.models.card import load_card, packaged_cards
 from harness.models.fetched import part_addresses
 from harness.models.makeable import require_makeable
 from harness.models.quantize import QUANTS, UNQUANTIZED
+from harness.pitfalls.catalogue import pitfall_named
 from harness.planning.arms import declared_model
 from harness.planning.build_facts import asked_builds
 from harness.planning.configuration import Configuration
@@ -142,7 +143,10 @@ class _References:
                 else:
                     yield from self._flags_or_axes(entry.flags, section, index, "flags")
         for index, contrast in enumerate(self._matrix.contrasts):
-            yield from self._factors(contrast, "contrasts", index)
+            if contrast.pitfall:
+                yield from self._pitfall(contrast.pitfall, "contrasts", index, "pitfall")
+            else:
+                yield from self._factors(contrast, "contrasts", index)
             yield from self._where(contrast.where, "contrasts", index, "where")
             yield from self._each("workload", contrast.workloads, "contrasts", index, "workloads")
         for index, workload in enumerate(self._matrix.workloads):
@@ -257,6 +261,19 @@ class _References:
         except BadInput as bad:
             said = f"{bad.where}: {bad.message}" if bad.where else bad.message
             yield Problem(bad.slug, self._at(*path, "prompts"), said, bad.hint)
+
+    def _pitfall(self, named: str, *path: str | int) -> Iterator[Problem]:
+        """A pitfall that there is, and that a run can ask for."""
+        try:
+            pitfall = pitfall_named(named)
+        except BadInput as bad:
+            yield Problem(
+                bad.slug, self._at(*path), f"{bad.where}: {bad.message}" if bad.where else bad.message, bad.hint
+            )
+            return
+        if pitfall.contrast is None:
+            message = f"no contrast can ask for '{pitfall.id}': {pitfall.unasked}"
+            yield Problem("E-pitfall-not-asked", self._at(*path), message)
 
     def _factors(self, entry: ContrastEntry, *path: str | int) -> Iterator[Problem]:
         """The one factor, or the two of an attribution: each sound, and two that verdicts can tell apart."""

@@ -7,8 +7,9 @@ What the keys mean is written for users in ``docs/reference/matrix.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
@@ -22,6 +23,7 @@ from harness.planning.source import Source
 from harness.planning.values import (
     Address,
     Amount,
+    AtKey,
     Axis,
     Blocks,
     Capability,
@@ -52,6 +54,7 @@ from harness.planning.values import (
 )
 
 _ONE_FACTOR = ("factor", "baseline", "candidate")
+_ADVICE = ("source", "instead")
 
 
 class Entry(BaseModel):
@@ -207,8 +210,9 @@ class FactorEntry(Entry):
 class ContrastEntry(Entry):
     """``[[contrasts]]``: two arms that differ in one factor, or the four of two factors."""
 
-    name: Name
+    name: Name = ""
     kind: Literal["throughput", "pitfall", "attribution"] = "throughput"
+    pitfall: PathText = ""
     factor: Text = ""
     baseline: Side | None = None
     candidate: Side | None = None
@@ -219,8 +223,21 @@ class ContrastEntry(Entry):
     source: str = ""
     instead: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named_after_its_pitfall(cls, found: Any) -> Any:
+        if isinstance(found, dict) and (name := contrast_name(found)):
+            return {
+                **found,
+                "name": name,
+                **({"kind": "pitfall"} if "kind" not in found and "pitfall" in found else {}),
+            }
+        return found
+
     @model_validator(mode="after")
     def _keys_of_kind(self) -> ContrastEntry:
+        if not self.name:
+            raise AtKey("the key is missing", "name")
         _keys_fit_kind(self)
         return self
 
@@ -425,7 +442,18 @@ def _exactly_one(first: str, first_value: object, second: str, second_value: obj
         raise ValueError(f"needs exactly one of '{first}' and '{second}', found {found}")
 
 
+def contrast_name(contrast: Mapping[str, Any]) -> str:
+    """The name of a contrast as a file has it: that of its pitfall where none is said; empty where there is none."""
+    said, pitfall = contrast.get("name"), contrast.get("pitfall")
+    if isinstance(said, str) and said:
+        return said
+    return PurePath(pitfall).stem if isinstance(pitfall, str) and pitfall and "name" not in contrast else ""
+
+
 def _keys_fit_kind(contrast: ContrastEntry) -> None:
+    if contrast.pitfall:
+        _only_of_pitfall(contrast)
+        return
     _factors_fit_kind(contrast)
     if contrast.kind == "pitfall":
         if not contrast.source or not contrast.instead:
@@ -434,6 +462,15 @@ def _keys_fit_kind(contrast: ContrastEntry) -> None:
             raise ValueError("a pitfall has no 'expect': it expects a slower candidate")
     elif contrast.source or contrast.instead:
         raise ValueError("'source' and 'instead' belong to kind = \"pitfall\"")
+
+
+def _only_of_pitfall(contrast: ContrastEntry) -> None:
+    """The file of a pitfall says what is compared, who reported it and what to use instead."""
+    said = [key for key in (*_ONE_FACTOR, "factors", "expect", *_ADVICE) if key in contrast.model_fields_set]
+    if said:
+        raise ValueError(f"'{said[0]}' does not go with 'pitfall', whose file says it")
+    if contrast.kind != "pitfall":
+        raise ValueError(f"'pitfall' goes with kind = \"pitfall\", found {contrast.kind!r}")
 
 
 def _factors_fit_kind(contrast: ContrastEntry) -> None:

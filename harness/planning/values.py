@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Discriminator, Field, PlainValidator, StringConstraints, Tag
 
 from harness.domain.flags import FlagValue
+from harness.domain.number_range import NumberRange, read_range
 from harness.domain.paths import usable_path
 from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
-from harness.domain.number_range import NumberRange, read_range
 
 LISTED, NAMED = "[listed]", "[named]"
 """Parts that the validator adds to the path of prompts: what it took them for."""

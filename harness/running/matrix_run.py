@@ -15,6 +15,7 @@ from harness import __version__
 from harness.domain.errors import HarnessError
 from harness.domain.job import Job
 from harness.domain.verdict import Verdict
+from harness.domain.words import Kind, Pitfall, Status
 from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, JobEvent
 from harness.execution.executors import MakeExecutor
@@ -178,7 +179,15 @@ def _decided(planned: PlannedCase) -> Verdict:
     assert planned.status is not None  # noqa: S101 - the caller chose it so
     synthetic = any(arm.model.synthetic for arm in planned.case.arms)
     reason = f"{planned.status}: {planned.reason}"
-    return Verdict(planned.id, planned.status, reason, synthetic=synthetic, contrast=planned.case.contrast)
+    alien = planned.case.kind is Kind.PITFALL and planned.status is Status.NOT_APPLICABLE
+    return Verdict(
+        planned.id,
+        planned.status,
+        reason,
+        pitfall=Pitfall.NOT_APPLICABLE if alien else None,
+        synthetic=synthetic,
+        contrast=planned.case.contrast,
+    )
 
 
 def _versions() -> dict[str, str]:

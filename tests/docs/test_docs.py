@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from flag_page import page
+from pitfall_page import page as pitfall_page
 
 from harness.cli.main import cli
 from harness.engines.embedded.layouts import VERIFIED
@@ -53,6 +54,12 @@ def test_every_pytest_option_is_in_the_reference() -> None:
 def test_the_flag_reference_is_the_engines_tables() -> None:
     """The page is generated; ``python tests/docs/flag_page.py > docs/reference/flags.md`` makes it again."""
     assert (DOCS / "reference" / "flags.md").read_text(encoding="utf-8") == page()
+
+
+def test_the_pitfall_reference_is_of_the_entries() -> None:
+    """Generated, too: every pitfall that comes with the package has its section."""
+    said = "run: python tests/docs/pitfall_page.py > docs/reference/pitfalls.md"
+    assert (DOCS / "reference" / "pitfalls.md").read_text() == pitfall_page(), said
 
 
 def test_the_extra_installs_the_verified_wheels() -> None:

@@ -266,6 +266,7 @@ class Layout:
         module: Folder of the wheel below ``site-packages``.
         library: The library inside it, relative to ``module``.
         commit: Source commit by the wheel's documentation; empty where it tells none.
+        number: Build number of its source: in its version, or counted in the fork's history.
         model_params: ``llama_model_params``.
         context_params: ``llama_context_params``.
         batch: ``llama_batch``.
@@ -277,6 +278,7 @@ class Layout:
     module: str
     library: str
     commit: str
+    number: int
     model_params: Structure
     context_params: Structure
     batch: Structure
@@ -289,6 +291,7 @@ _XLLAMACPP_2026_10_11549 = Layout(
     module="xllamacpp",
     library="xllamacpp.abi3.so",
     commit="",
+    number=11549,
     model_params=Structure(
         MainlineModelParams,
         written=78,
@@ -344,6 +347,7 @@ _IK_0_1_5 = Layout(
     module="ik_llama_cpp",
     library="lib/libllama.so",
     commit="55d3c05",
+    number=4411,
     model_params=Structure(
         IkModelParams,
         written=164,
