@@ -30,12 +30,12 @@ def report(harmless: Sequence[Judged], planted: Sequence[Judged]) -> str:
     parts = [
         "Harmless changes: each pair of ways of running a network, judged.",
         _table(
-            ("contrast", "positions", "pairs", "not bitwise", "networks x quants", "alarms", "bounds"),
+            ("contrast", "positions", "pairs", "not bitwise", "networks x quants", "alarms", "bounds", "calibrated"),
             _alarms(harmless),
         ),
         _table(("contrast", *_TIERS), _tiers(harmless)),
-        "Planted faults: found, of tried.",
-        _faults(planted),
+        "Planted faults found, of those tried; * has to be found.",
+        _table(("fault", "weights", "one build: 250, 1,000, calibrated", "two forks: the same"), _faults(planted)),
         "Other criteria on the same answers, at 1,000 positions: false alarms, and faults found.",
         _table(("criterion", "false alarms", "found", "of these, what must be found"), _rivals(harmless, planted)),
     ]
@@ -66,8 +66,18 @@ def _alarm_row(name: str, budget: int, mine: Sequence[Judged]) -> Sequence[str]:
     alarms = sum(each.found for each in mine)
     low, high = bounds(alarms, len(mine))
     moved = sum(each.tier != "bitwise" for each in mine)
+    after = f"{sum(each.calibrated for each in mine)}"
     networks = len({(each.net, each.quant) for each in mine})
-    return name, f"{budget:,}", f"{len(mine)}", f"{moved}", f"{networks}", f"{alarms}", f"{low:.2%} to {high:.2%}"
+    return (
+        name,
+        f"{budget:,}",
+        f"{len(mine)}",
+        f"{moved}",
+        f"{networks}",
+        f"{alarms}",
+        f"{low:.2%} to {high:.2%}",
+        after,
+    )
 
 
 def _tiers(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
@@ -78,32 +88,26 @@ def _tiers(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
             yield str(contrast), *(f"{sum(each.tier == tier for each in mine)}" for tier in _TIERS)
 
 
-def _faults(judged: Sequence[Judged]) -> str:
-    quants = list(dict.fromkeys(each.quant for each in judged))
-    columns = [
-        (f"{quant}, {name}, {budget:,}", quant, same, budget)
-        for quant in quants
-        for name, same in (("one build", True), ("two forks", False))
-        for budget in sorted({each.budget for each in judged})
-    ]
-    rows = []
+def _faults(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
+    """One row for each fault and quantization; calibrated: at the largest budget."""
+    budgets = sorted({each.budget for each in judged})
     for fault in (*map(str, Kind), *FAULTS):
-        mine = [each for each in judged if each.planted == fault]
-        if mine:
-            cells = [
-                _share([each for each in mine if _is_in(each, quant, budget, one_build=same)])
-                for _, quant, same, budget in columns
-            ]
-            rows.append((fault + (" *" if fault in MUST else ""), *cells))
-    return _table(("fault (*: has to be found)", *(name for name, *_ in columns)), rows)
+        for quant in dict.fromkeys(each.quant for each in judged):
+            mine = [each for each in judged if (each.planted, each.quant) == (fault, quant)]
+            if mine:
+                yield (
+                    fault + (" *" if fault in MUST else ""),
+                    quant,
+                    *(_cell(mine, budgets, one_build=one_build) for one_build in (True, False)),
+                )
 
 
-def _is_in(each: Judged, quant: str, budget: int, *, one_build: bool) -> bool:
-    return each.quant == quant and each.budget == budget and (each.contrast is not ContrastClass.FORK) == one_build
-
-
-def _share(mine: Sequence[Judged]) -> str:
-    return f"{sum(each.found for each in mine)}/{len(mine)}" if mine else ""
+def _cell(mine: Sequence[Judged], budgets: Sequence[int], *, one_build: bool) -> str:
+    """Found at each budget, then calibrated."""
+    sided = [each for each in mine if (each.contrast is not ContrastClass.FORK) == one_build]
+    parts = [[each for each in sided if each.budget == budget] for budget in budgets]
+    after = f"{sum(each.calibrated for each in parts[-1])}/{len(parts[-1])}"
+    return ", ".join([*(f"{sum(each.found for each in part)}/{len(part)}" for part in parts), after])
 
 
 def _rivals(harmless: Sequence[Judged], planted: Sequence[Judged]) -> Iterator[Sequence[str]]:

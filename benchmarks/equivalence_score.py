@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from equivalence_plan import FAULTS, Role, Way, broken_ways, harmless_ways
 from equivalence_rivals import CRITERIA
 from equivalence_runs import Kept
 
 from harness.domain.outputs import Output
-from harness.domain.tolerance import ContrastClass, Figures
+from harness.domain.tolerance import ContrastClass, Figures, Tolerance
 from harness.domain.words import Status
 from harness.domain.workload import OutputProfile
+from harness.judging.output_floors import seen_in, tolerated_after
 from harness.judging.outputs import judge_outputs
 from harness.judging.outputs_allowed import allowed_of, contrast_class
 from harness.judging.outputs_statistics import Comparison
@@ -56,6 +58,7 @@ class Judged:
         tier: The word it got; ``crash`` where there was nothing to judge.
         why: The reason.
         rivals: Whether each other criterion called it different; empty where none was asked.
+        calibrated: The same as ``found``, with tolerances that a calibration of this very network gives.
     """
 
     net: str
@@ -68,6 +71,7 @@ class Judged:
     tier: str
     why: str
     rivals: tuple[bool, ...] = ()
+    calibrated: bool = True
 
 
 def answers_of(kept: Kept, ways: Iterator[Way]) -> list[Answers]:
@@ -107,6 +111,23 @@ def figures_of(kept: Kept) -> Iterator[tuple[ContrastClass, Figures]]:
         yield _contrast(kept, one.way, other.way), compared.figures
 
 
+@lru_cache
+def _calibration(kept: Kept) -> tuple[Tolerance, ...]:
+    """What ``calibrate --outputs`` finds of a network: plain and with the other attention, on both forks."""
+    ways = [way for way in harmless_ways() if way.name.endswith(("-base", "-fa0"))]
+    answers = answers_of(kept, iter(ways))
+    kinds: dict[ContrastClass, list[tuple[tuple[Output, ...], tuple[Output, ...]]]] = {}
+    for one, other in itertools.combinations(answers, 2):
+        kinds.setdefault(_contrast(kept, one.way, other.way), []).append((one.outputs, other.outputs))
+    found = []
+    for contrast, pairs in kinds.items():
+        alone = [outputs for pair in pairs for outputs in pair] if contrast is ContrastClass.FLAGS else []
+        seen = seen_in(pairs, alone)
+        if seen:
+            found.append(Tolerance(contrast, tolerated_after(seen.figures, contrast), "its calibration"))
+    return tuple(found)
+
+
 def _bases(answers: Sequence[Answers]) -> list[Answers]:
     return [each for each in answers if each.way.name.endswith("-base")]
 
@@ -133,17 +154,20 @@ def _judge(kept: Kept, one: Answers, other: Answers, budget: int, part: slice) -
     if other.crash:
         return replace(judged, why=other.crash, rivals=(True,) * len(CRITERIA))
     asked = replace(other.profile, prompts=other.profile.prompts[part])
-    pairs = list(zip(one.outputs[part], other.outputs[part], strict=True))
-    verdict = judge_outputs(
-        [ours for ours, _ in pairs],
-        [theirs for _, theirs in pairs],
-        asked,
-        limits_of(arms[0].model),
-        allowed_of(arms[0], arms[1], None, (), None),
+    ours, theirs = one.outputs[part], other.outputs[part]
+    verdict, after = (
+        judge_outputs(ours, theirs, asked, limits_of(arms[0].model), allowed_of(arms[0], arms[1], None, known, None))
+        for known in ((), _calibration(kept))
     )
-    word = str(verdict.equivalence or verdict.status)
-    rivals = tuple(not same(pairs) for same in CRITERIA.values())
-    return replace(judged, found=verdict.status is not Status.PASS, tier=word, why=verdict.why, rivals=rivals)
+    rivals = tuple(not same(list(zip(ours, theirs, strict=True))) for same in CRITERIA.values())
+    return replace(
+        judged,
+        found=verdict.status is not Status.PASS,
+        tier=str(verdict.equivalence or verdict.status),
+        why=verdict.why,
+        rivals=rivals,
+        calibrated=after.status is not Status.PASS,
+    )
 
 
 def _fault(way: Way) -> str:
