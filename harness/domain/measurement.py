@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from harness.domain.failure import Failure
+from harness.domain.load_facts import LoadFacts
 from harness.domain.outputs import Output
 
 NS = 1_000_000_000
@@ -156,6 +157,7 @@ class ProcessRun:
         conditions: The state of the machine.
         engine: What the engine said of itself: version, libraries, commit.
         failure: What went wrong, if anything; complete samples that came before it are kept.
+        load: What its log says of loading; of burn-in processes alone, for what logs is not timed.
     """
 
     step: Step
@@ -168,6 +170,7 @@ class ProcessRun:
     conditions: Conditions
     engine: dict[str, str]
     failure: Failure | None = None
+    load: LoadFacts | None = None
 
     def samples_of(self, workload: str) -> Samples | None:
         """The samples of a workload, if this process has them."""

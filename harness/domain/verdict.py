@@ -89,6 +89,8 @@ class Verdict:
         effects: Of an attribution: the two factors, their interaction, then the simple steps.
         void: Which measurements of its job count for nothing, and why; empty where all count.
         scope: Of outputs: what was compared, and what that does not show.
+        load: How the builds loaded the model, a line each: what they did otherwise than asked or estimated, and in
+            what two arms differ.
     """
 
     case: str
@@ -110,3 +112,4 @@ class Verdict:
     void: str = ""
     inert: bool = False
     scope: str = ""
+    load: str = ""

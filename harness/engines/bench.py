@@ -119,6 +119,7 @@ class BenchEngine:
             *("-t", str(threads_of(order))),
             *self._tests(order).argv,
             *flags_argv(fork, order.arm.flags, self._options),
+            *(("-v",) if order.logs else ()),
         )
         return Command(argv, with_libraries(executable, dict(order.arm.environment)))
 
@@ -128,10 +129,9 @@ class BenchEngine:
 
     def asking_why(self, order: Order, ended: Exit) -> Command | None:
         """The same once more with its logs. They are off while something is timed, for they take time."""
-        if not keeps_silent(ended):
+        if order.logs or not keeps_silent(ended):
             return None
-        command = self.command(replace(order, repetitions=1))
-        return replace(command, argv=(*command.argv, "-v"))
+        return self.command(replace(order, repetitions=1, logs=True))
 
     def _tests(self, order: Order) -> Tests:
         return tests_of(self._build.fork, order.plain)

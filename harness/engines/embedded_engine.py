@@ -21,6 +21,7 @@ from harness.engines.embedded.layouts import DISTRIBUTIONS, find_layout, install
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report, Row
 from harness.engines.flags import embedded_request_flags
+from harness.engines.load_log import told_load
 from harness.engines.output_lines import asked_outputs, outputs_request
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows, wants
@@ -109,6 +110,7 @@ class EmbeddedEngine:
             load_s=load_seconds(events),
             engine={**_engine(order, events), **answered.prompts},
             failure=first_failure(child_failure(ended, events), problems, order.workloads, kept, ended.stderr),
+            load=told_load(order, ended),
         )
 
     def asking_why(self, order: Order, ended: Exit) -> Command | None:  # noqa: ARG002 - the protocol's signature
@@ -134,6 +136,7 @@ def _request(order: Order) -> dict[str, Any]:
         "seed": _SEED,
         "outputs": outputs_request(order.outputs) if order.outputs else None,
         **({"slowdown": order.slowdown} if order.slowdown else {}),
+        **({"logs": True} if order.logs else {}),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from harness.domain.arm import Arm
 from harness.domain.failure import Failure
+from harness.domain.load_facts import LoadFacts
 from harness.domain.outputs import Output
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, PromptProfile, Timed, Workload
 
@@ -29,6 +30,7 @@ class Order:
         threads: Compute threads.
         slowdown: Share of its speed that is taken away on purpose: a calibration's planted loss.
         timeout_s: Limit of the process, seconds.
+        logs: Whether the engine is to log how it loads: logs take time, so nothing that counts is timed then.
     """
 
     arm: Arm
@@ -39,6 +41,7 @@ class Order:
     threads: int
     slowdown: float = 0.0
     timeout_s: float = 600.0
+    logs: bool = False
 
     @property
     def plain(self) -> tuple[Workload, ...]:
@@ -112,6 +115,7 @@ class Report:
         load_s: Loading time in seconds, where the engine says.
         engine: What it says of itself: version, commit, library hashes, CPU and GPU names.
         failure: What went wrong first, if anything.
+        load: What its log says of loading, where it was to log.
     """
 
     rows: tuple[Row, ...]
@@ -119,6 +123,7 @@ class Report:
     load_s: float | None
     engine: dict[str, str]
     failure: Failure | None
+    load: LoadFacts | None = None
 
 
 class Engine(Protocol):

@@ -17,6 +17,7 @@ from harness.engines.bench_scan import Scan, scan
 from harness.engines.diagnosis import process_failure, tail
 from harness.engines.echo import not_echoed
 from harness.engines.engine import Exit, Order, Report, Row
+from harness.engines.load_log import told_load
 from harness.engines.rows import checked_row, self_description, workload_of
 
 
@@ -53,6 +54,7 @@ def read_bench(order: Order, ended: Exit, printed: Sequence[Workload], form: Out
         load_s=None,
         engine=_engine(order, found.rows),
         failure=first_failure(process_failure(ended), problems, order.workloads, kept, ended.stderr),
+        load=told_load(order, ended),
     )
 
 

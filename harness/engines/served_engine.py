@@ -19,6 +19,7 @@ from harness.engines.bench_argv import threads_of
 from harness.engines.embedded_engine import INSTALLED_UNDER, profile_request
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report
+from harness.engines.load_log import told_load
 from harness.engines.output_lines import asked_outputs, outputs_request
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows
@@ -134,6 +135,7 @@ class ServedEngine:
             load_s=load_seconds(events),
             engine={**identity(events), **answered.prompts},
             failure=first_failure(child_failure(ended, events), problems, order.workloads, rows, ended.stderr),
+            load=told_load(order, ended),
         )
 
     def asking_why(self, order: Order, ended: Exit) -> Command | None:  # noqa: ARG002 - the protocol's signature

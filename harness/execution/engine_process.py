@@ -17,9 +17,10 @@ from harness.domain.workload import Timed
 from harness.engines.engine import Command, Engine, Exit, Order, Report
 from harness.execution import page_cache
 from harness.execution.cores import cores_for
+from harness.execution.load_plan import with_plan
 from harness.execution.model_facts import model_facts
 from harness.execution.preparing import Prepared
-from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
+from harness.execution.process import MAX_STDERR_BYTES, ProcessResult, ProcessSpec, Supervisor, clean_environment
 from harness.execution.telemetry.gpus import GpuSource
 from harness.execution.telemetry.watch import Place, Watch
 
@@ -27,6 +28,8 @@ _SECONDS_PER_NS = 1e-9
 _REASONS = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.REFUSED, FailureKind.INPUT_MISSING})
 """What a load that failed can turn out to be. Anything else is another failure, not the reason of this one."""
 _WARM = 0.999
+_MAX_LOG_BYTES = 16 * 1024**2
+"""Of a log that tells of loading; one of a large model at debug level has some hundred KiB for each workload."""
 _GIB = 1024**3
 
 
@@ -39,6 +42,7 @@ class EngineRunner:
         supervisor: Starts the processes.
         gpus: The GPUs to be watched.
         should_stop: Asked several times a second; true ends the running engine.
+        vram: Bytes of memory of each GPU.
     """
 
     def __init__(
@@ -48,12 +52,15 @@ class EngineRunner:
         supervisor: Supervisor,
         gpus: GpuSource,
         should_stop: Callable[[], bool],
+        *,
+        vram: Sequence[int] = (),
     ) -> None:
         self._job = job
         self._arms = arms
         self._supervisor = supervisor
         self._gpus = gpus
         self._should_stop = should_stop
+        self._vram = vram
         self._models = [page_cache.files_of(arm.order.model) for arm in arms]
         self._cpus = [cores_for(arm.order.threads) if job.design.quiet.pinned else () for arm in arms]
         self._read_once: set[Path] = set()
@@ -90,7 +97,8 @@ class EngineRunner:
             return _refused(step, arm, arm.order, arm.silent)
         prepared = arm.apart if step.apart and arm.apart else arm
         timed = () if step.apart else workloads
-        order = replace(prepared.order, workloads=timed, outputs=self._job.outputs if step.outputs else None)
+        outputs = self._job.outputs if step.outputs else None
+        order = replace(prepared.order, workloads=timed, outputs=outputs, logs=not (step.scored or step.apart))
         refusal = prepared.engine.refusal(order)
         if refusal:
             return _refused(step, prepared, order, refusal)
@@ -100,6 +108,7 @@ class EngineRunner:
         conditions = watch.conditions(result)
         report = prepared.engine.read(order, _exit_of(result))
         report = self._with_reason(prepared.engine, order, cpus, report, _exit_of(result))
+        report = replace(report, load=with_plan(report.load, order, self._vram))
         return self._process_run(step, prepared, report, result, conditions)
 
     def _should_read(self, files: tuple[Path, ...]) -> bool:
@@ -126,6 +135,7 @@ class EngineRunner:
             stdin=command.stdin,
             timeout_s=self._job.design.timeout_s,
             cpus=cpus or None,
+            max_stderr_bytes=_MAX_LOG_BYTES if order.logs else MAX_STDERR_BYTES,
         )
         return self._supervisor.run(spec, on_started=on_started, should_stop=self._should_stop)
 
@@ -150,6 +160,7 @@ class EngineRunner:
                 **(self._model_facts(prepared.order.model) if report.outputs else {}),
             },
             failure=_ended_by_us(result) or report.failure,
+            load=report.load,
         )
 
 

@@ -87,6 +87,7 @@ class ProcessSpec:
         nice: Absolute niceness; None for the worker's.
         grace_s: Seconds between TERM and KILL; 0 kills at once.
         max_output_bytes: Limit of each output stream; a process that exceeds it is ended.
+        max_stderr_bytes: How much of standard error is kept: its beginning and its end.
         stdout_path: File that keeps all of stdout; None for none.
         stderr_path: File that keeps all of stderr; None for none.
 
@@ -103,6 +104,7 @@ class ProcessSpec:
     nice: int | None = None
     grace_s: float = 2.0
     max_output_bytes: int = MAX_OUTPUT_BYTES
+    max_stderr_bytes: int = MAX_STDERR_BYTES
     stdout_path: str | None = None
     stderr_path: str | None = None
 
@@ -543,7 +545,7 @@ def _start_error(reply: Mapping[str, Any], spec: ProcessSpec) -> HarnessError:
 def _result(reply: Mapping[str, Any], files: _Files, spec: ProcessSpec) -> ProcessResult:
     # A process that wrote too much keeps its beginning: a stream that ends somewhere can still be parsed by line.
     stdout = bounded_text(files.stdout, spec.max_output_bytes, head_bytes=spec.max_output_bytes)
-    stderr = bounded_text(files.stderr, min(spec.max_output_bytes, MAX_STDERR_BYTES))
+    stderr = bounded_text(files.stderr, min(spec.max_output_bytes, spec.max_stderr_bytes))
     return ProcessResult(
         pid=reply["pid"],
         exit_code=reply["exit_code"],

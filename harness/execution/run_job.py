@@ -61,7 +61,8 @@ def run_job(
             stack.enter_context(cache_held())
             arms = yield from _prepared(job, attempt, should_stop)
             gpus = stack.enter_context(closing(open_gpus(node.gpus)))
-            runner = EngineRunner(job, arms, supervisor, gpus, should_stop)
+            vram = tuple(gpu.vram_bytes for gpu in node.gpus)
+            runner = EngineRunner(job, arms, supervisor, gpus, should_stop, vram=vram)
             for arm in range(len(arms)):
                 yield from (Progress(job.id, attempt, doing, preparing=True) for doing in runner.ready(arm))
             schedule = Schedule(job, attempt, runner, node, should_stop)

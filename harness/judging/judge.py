@@ -29,6 +29,7 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.ending import ending_text
 from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
+from harness.judging.loading import load_notes, load_text, no_contrast
 from harness.judging.memory import judge_memory
 from harness.judging.outputs_golden import against_golden
 from harness.judging.outputs_rounds import compare_arms, never_repeated, worst_of
@@ -48,6 +49,7 @@ _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
     gates.failed,
     gates.unmeasured,
     gates.content_keys,
+    no_contrast,
     gates.tokenized_alike,
     gates.niced,
     quarantined,
@@ -66,7 +68,8 @@ def judge(case: Case, job: JobRecord, policy: Policy) -> Verdict:
         The verdict; judging the same record again gives an equal one.
     """
     evidence = Evidence.of(case, job, policy)
-    return _apply_policy(_refusal(evidence) or _judge_check(evidence), policy)
+    verdict = _refusal(evidence) or _judge_check(evidence)
+    return _apply_policy(replace(verdict, load=load_text(evidence)), policy)
 
 
 def _refusal(evidence: Evidence) -> Verdict | None:
@@ -219,7 +222,7 @@ def _process_s(evidence: Evidence) -> float:
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:
     """Doubts about outputs, what is void, and of the undecided why there is no more of them and what disturbed them."""
-    told = [_outputs_note(evidence), voids_text(evidence.record.runs)]
+    told = [_outputs_note(evidence), *load_notes(evidence), voids_text(evidence.record.runs)]
     if status is Status.INCONCLUSIVE:
         told += [ending_text(evidence.record), disturbance_text(evidence.all_runs)]
     return [text for text in told if text]

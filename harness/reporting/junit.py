@@ -132,6 +132,8 @@ def _long_text(verdict: Verdict) -> Iterator[str]:
         yield "model: synthetic weights, speeds are approximate"
     if verdict.scope:
         yield f"outputs {verdict.scope}"
+    if verdict.load:
+        yield f"loaded: {verdict.load}"
     if verdict.detail:
         yield ""
         yield verdict.detail
@@ -156,7 +158,7 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
             yield f"spread[{arm.label}]", f"{arm.spread:.4g}"
     for label, key in content_keys.items():
         yield f"content_key[{label}]", key
-    for name in ("reason", "expected", "node", "scope"):
+    for name in ("reason", "expected", "node", "scope", "load"):
         if text := getattr(verdict, name):
             yield name, text
     yield from ((name, "true") for name in ("synthetic", "inert") if getattr(verdict, name))

@@ -9,7 +9,7 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Status
 from harness.reporting.clean import clean, one_line
 from harness.reporting.outcomes import counts_line
-from harness.reporting.summary import differences, scopes, verdict_words
+from harness.reporting.summary import differences, loads, scopes, verdict_words
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~&!])")
 _FENCE = "```"
@@ -38,6 +38,8 @@ def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iter
         yield f"| {verdict_words(verdict)} | {_inert(verdict.case)}{synthetic} | {_inert(verdict.reason)} |"
     for verdict in differences(sorted(verdicts, key=lambda each: each.status is not Status.FAIL)):
         yield from ("", f"## {_inert(verdict.case)}", "", *fenced(verdict.detail))
+    for verdict in loads(verdicts):
+        yield from ("", f"## loaded: {_inert(verdict.case)}", "", *fenced(verdict.load))
     yield from _listed([f"outputs of {count} case{'s' * (count > 1)}, {scope}" for scope, count in scopes(verdicts)])
     yield from _listed(notes)
     if any(verdict.synthetic for verdict in verdicts):

@@ -58,6 +58,7 @@ def print_summary(
         elif verdict.void:
             _print_line(console, f"void data: {verdict.case}", verdict.void)
     _print_differences(console, [verdict for verdict in ordered if verdict.status not in told])
+    _print_loads(console, ordered)
     for scope, count in scopes(ordered):
         _print_line(console, f"outputs of {count} case{'s' * (count > 1)}", scope)
     for verdict in gone_pitfalls(verdicts):
@@ -78,6 +79,15 @@ def differences(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return list(first.values())
 
 
+def loads(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those with something to tell of how builds loaded the model, each once: the workloads of an arm share it."""
+    first: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        if verdict.load:
+            first.setdefault(verdict.load, verdict)
+    return list(first.values())
+
+
 def scopes(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
     """What output checks covered and what they do not show, each text with the number of its cases."""
     return list(Counter(verdict.scope for verdict in verdicts if verdict.scope).items())
@@ -85,12 +95,21 @@ def scopes(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
 
 def indented_detail(verdict: Verdict) -> str:
     """A verdict's detail below a line of its own."""
-    return "\n".join(f"    {line}".rstrip() for line in clean(verdict.detail).splitlines())
+    return _indented(verdict.detail)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in clean(text).splitlines())
 
 
 def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
     for verdict in differences(verdicts):
         console.print(Text(f"difference: {one_line(verdict.case)}\n{indented_detail(verdict)}"), soft_wrap=True)
+
+
+def _print_loads(console: Console, verdicts: Sequence[Verdict]) -> None:
+    for verdict in loads(verdicts):
+        console.print(Text(f"loaded: {one_line(verdict.case)}\n{_indented(verdict.load)}"), soft_wrap=True)
 
 
 def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:

@@ -1,7 +1,8 @@
-"""A build that fails without a word is started once more with its logs, and only then."""
+"""A build that fails without a word is started once more with its logs, unless it had to at once: burn-ins do."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,15 @@ exit 1
 """
 
 
-def failed_run(folder: Path, model: Path, loud: str) -> tuple[ProcessDone, list[str]]:
+def failed_run(folder: Path, model: Path, loud: str, burn_in: int = 0) -> tuple[ProcessDone, list[str]]:
     """The one process of an arm whose build is silent, and how its program was started after its --help."""
     program = folder / "llama-bench"
     program.write_text(BENCH.format(folder=folder, loud=loud, silent=SILENT))
     program.chmod(0o755)
     build = Build("b", Fork.LLAMA_CPP, path=str(program))
     flags = complete(build, {}, options=frozenset({"-p", "--n-prompt"}))
-    job = Job((Arm(build, Model("tiny", path=str(model)), flags),), WORKLOADS, None, ANY, QUICK, cases=())
+    design = replace(QUICK, burn_in=burn_in)
+    job = Job((Arm(build, Model("tiny", path=str(model)), flags),), WORKLOADS, None, ANY, design, cases=())
     (done,) = [event for event in run_job(job, 1, RunWholeSchedule()) if isinstance(event, ProcessDone)]
     return done, (folder / "starts").read_text().splitlines()[1:]
 
@@ -57,3 +59,14 @@ def test_the_reason_is_found_by_one_more_start(tmp_path: Path, tiny_model: Path,
     assert [start.endswith("-v") for start in starts] == [False, True]
     assert ("it must not be" in done.run.failure.message) == ("must" in loud)
     assert done.run.engine["opaque"] == "llama-bench is a script: what it starts is not hashed"
+
+
+def test_a_burn_in_logs_at_once(tmp_path: Path, tiny_model: Path) -> None:
+    """Nothing of it is timed: its only start says why, and what it said of loading is kept."""
+    loud = "echo 'load_tensors:   CPU_Mapped model buffer size =    21.06 MiB' >&2; echo 'unable to allocate' >&2"
+    done, starts = failed_run(tmp_path, tiny_model, loud, burn_in=1)
+    assert done.run.failure is not None
+    assert done.run.failure.slug == "E-out-of-memory"
+    assert [start.endswith("-v") for start in starts] == [True]
+    assert done.run.load is not None
+    assert [buffer.device for buffer in done.run.load.buffers] == ["CPU_Mapped"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 _STDOUT, _STDERR = 1, 2
-_LEVEL_INFO, _LEVEL_ERROR, _LEVEL_CONTINUED = 2, 4, 5
+_LEVEL_DEBUG, _LEVEL_INFO, _LEVEL_ERROR, _LEVEL_CONTINUED = 1, 2, 4, 5
 """``enum ggml_log_level``; both forks number it alike."""
 _KEPT_ERRORS = 5
 
@@ -43,10 +43,16 @@ class Channel:
 
 
 class EngineLog:
-    """What the library logs: from info level up it goes to standard error, the last errors are kept for messages."""
+    """What the library logs: from info level up it goes to standard error, the last errors are kept for messages.
 
-    def __init__(self, stream: TextIO) -> None:
+    Args:
+        stream: Standard error.
+        debug: Whether what is at debug level goes there too.
+    """
+
+    def __init__(self, stream: TextIO, *, debug: bool = False) -> None:
         self._stream = stream
+        self._least = _LEVEL_DEBUG if debug else _LEVEL_INFO
         self._level = _LEVEL_INFO
         self._errors: deque[str] = deque(maxlen=_KEPT_ERRORS)
 
@@ -55,7 +61,7 @@ class EngineLog:
         # A continued piece belongs to the level of the piece before it.
         if level != _LEVEL_CONTINUED:
             self._level = level
-        if self._level < _LEVEL_INFO:
+        if self._level < self._least:
             return
         line = (text or b"").decode("utf-8", errors="replace")
         if self._level == _LEVEL_ERROR and line.strip(". \n"):

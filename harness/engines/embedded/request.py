@@ -13,7 +13,7 @@ from .output_plan import OutputsPlan, outputs_plan
 
 _TOP_KEYS = frozenset(
     {"fork", "model", "threads", "flags", "workloads", "repetitions", "seed", "outputs", "n_ctx", "slowdown"}
-    | {"profiles"}
+    | {"profiles", "logs"}
 )
 _WORKLOAD_KEYS = frozenset({"name", "n_prompt", "n_gen", "n_depth"})
 _PROFILE_KEYS = frozenset({"name", "text", "n_predict", "prompt_tokens", "cold", "warm"})
@@ -79,6 +79,7 @@ class Request:
         n_ctx: Context cells; 0 means what workloads and prompts need.
         slowdown: Share of its speed that is taken away on purpose; only a calibration asks for it.
         profiles: Requests to answer before anything else; at most the first is cold.
+        logs: Whether the library's log goes to standard error from debug level up.
     """
 
     fork: str
@@ -92,6 +93,7 @@ class Request:
     n_ctx: int
     slowdown: float = 0.0
     profiles: tuple[ProfilePlan, ...] = ()
+    logs: bool = False
 
     @property
     def cells_needed(self) -> int:
@@ -137,6 +139,7 @@ def parse_request(text: str) -> Request:
         n_ctx=read.number("n_ctx", fields.get("n_ctx", 0), low=0),
         slowdown=read.share("slowdown", fields.get("slowdown", 0)),
         profiles=profile_plans(fields),
+        logs=fields.get("logs") is True,
     )
     if not request.workloads and not request.profiles and request.outputs is None:
         raise read.refused("workloads", "nothing to do: neither workloads nor profiles nor outputs are asked for")

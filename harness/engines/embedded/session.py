@@ -42,7 +42,7 @@ def run(request: Request, channel: Channel) -> None:
         _answers()
     clock = ColdClock()
     library, layout = open_verified(request.fork)
-    api = _APIS[request.fork](library, layout, EngineLog(sys.stderr))
+    api = _APIS[request.fork](library, layout, EngineLog(sys.stderr, debug=request.logs))
     try:
         with clock.paused():
             channel.emit("hello", _identity(api))
