@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.cli.plan_nodes import cells, closing_lines, headers
+from harness.cli.plan_outputs import outputs_text
 from harness.cli.plan_rows import rows, why_rows
 from harness.cli.plan_why import classes_of, why_lines
 from harness.domain.canonical import id_part
@@ -155,6 +156,7 @@ def _reasons(listed: Sequence[dict[str, Any]]) -> list[str]:
     """Each reason and each note once, with the number of its cases."""
     counts = Counter((row["status"], row["reason"]) for row in listed if row["status"])
     counts.update(("note", note) for row in listed for note in row["notes"])
+    counts.update(("outputs", outputs_text(row["outputs"])) for row in listed if row["outputs"] and not row["status"])
     return [f"{word} ({_count(number, 'case')}): {reason}" for (word, reason), number in counts.items()]
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from harness.cli.plan_nodes import place_data, promise_data
+from harness.cli.plan_outputs import outputs_of
 from harness.domain.build import Build
 from harness.domain.case import Case
 from harness.domain.node import NodeFacts
@@ -93,6 +94,7 @@ def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]
         "status": planned.status.value if planned.status else None,
         "reason": planned.reason or "; ".join(notes),
         "notes": notes,
+        "outputs": outputs_of(case),
         "bytes": None if planned.status is Status.UNSUPPORTED else _bytes(needs.most(case)),
     }
 

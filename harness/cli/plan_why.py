@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.cli.plan_nodes import why_places, why_promise
+from harness.cli.plan_outputs import outputs_text
 from harness.domain.node import NodeClass
 from harness.planning.fit import misfit
 from harness.planning.plan import Plan, PlannedCase
@@ -40,6 +41,8 @@ def why_lines(cases: Sequence[PlannedCase], rows: Sequence[dict[str, Any]], clas
         yield planned.id
         yield f"  {row['status'] or 'can run'}" + (f": {planned.reason}" if planned.reason else "")
         yield from (f"  note: {note}" for note in row["notes"])
+        if row["outputs"]:
+            yield f"  outputs: {outputs_text(row['outputs'])}"
         yield f"  declared in {planned.origin}"
         for arm in planned.case.arms:
             yield f"  arm {arm.label}: {arm.build.fork}, {arm.model.name}, " + " ".join(

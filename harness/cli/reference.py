@@ -66,6 +66,7 @@ def update(  # noqa: PLR0917 - click passes by name
     """
     plan = recording_plan(plan_matrix(matrix, patterns))
     goldens = goldens_of(matrix, folder)
+    goldens.require_writable()
     starts = sum(job.process_starts for job in plan.jobs)
     said = Console(stderr=True, highlight=False)
     with LiveLine(sys.stderr, cases=len(plan.cases), processes=starts, enabled=form == "table", say=said.print) as line:

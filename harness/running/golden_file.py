@@ -6,8 +6,10 @@ line for each prompt, last the digest of all lines before.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +72,19 @@ class Goldens:
         except _Unusable as why:
             return Golden(key, None, why.slug, f"{path} {why}")
 
+    def require_writable(self) -> None:
+        """Make sure that something can be recorded, before anything is measured for it.
+
+        Raises:
+            BadInput: ``E-reference-unwritable``.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as failure:
+            raise _unwritable(self.folder, failure) from failure
+        if not os.access(self.folder, os.W_OK):
+            raise _unwritable(self.folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
     def write(self, key: str, record: Record) -> Path:
         """Record something, in place of what lies under the key.
 
@@ -85,9 +100,13 @@ class Goldens:
             with appearing(path) as temporary:
                 temporary.write_text(f"{text}{last}\n", encoding="utf-8")
         except OSError as failure:
-            message = f"{path} can't be written: {failure.strerror}"
-            raise BadInput("E-reference-unwritable", message, hint="choose another folder: --references") from failure
+            raise _unwritable(path, failure) from failure
         return path
+
+
+def _unwritable(path: Path, failure: OSError) -> BadInput:
+    message = f"{path} can't be written: {failure.strerror}"
+    return BadInput("E-reference-unwritable", message, hint="choose another folder: --references")
 
 
 class _Unusable(Exception):  # noqa: N818 - reads as what it is at the raise
