@@ -168,11 +168,13 @@ class Case:
 
 
 def _declared(workload: Timed | OutputProfile | None) -> list[str | int]:
-    """What decides a timed workload; nothing of others."""
+    """What decides a workload; nothing of a peak over everything."""
     match workload:
         case Workload():
             return [workload.n_prompt, workload.n_gen, workload.n_depth]
         case ProfileWorkload():
             return [workload.name, workload.profile.identity]
+        case OutputProfile():
+            return [workload.name, workload.identity]
         case _:
             return []

@@ -73,7 +73,7 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
     """One object a case, no more and no fewer keys."""
     listed = rows(matrix)
     assert {tuple(row) for row in listed} == {
-        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "notes", "bytes", "budget")
+        ("id", "kind", "workload", "arms", "node_class", "status", "reason", "notes", "outputs", "bytes", "budget")
     }
     assert listed[2].pop("budget")["quads"] is None
     assert listed[2] == {
@@ -85,6 +85,7 @@ def test_json_has_the_keys_of_the_contract(matrix: Path) -> None:
         "status": None,
         "reason": "",
         "notes": [],
+        "outputs": None,
         "bytes": None,
     }
 
