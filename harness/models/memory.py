@@ -237,18 +237,18 @@ def _work(placement: Placement, weights: Weights, work: _Work) -> tuple[int, ...
     """Bytes of work buffers by device, RAM last."""
     shape = work.shape
     used = {placement.output, *placement.layers}
+    # In RAM, pages of logits that nobody asks for are never touched.
+    batch = work.batch(1)
+    layers = compute_bytes(shape, batch)
+    # Logits come after the layers, and lie where copies of experts lay.
+    with_logits = max(compute_bytes(shape, work.batch(work.tokens)), layers + weights.lent)
     sizes = [
-        compute_bytes(shape, work.batch(work.tokens if device == placement.output else 1)) + weights.lent
+        (with_logits if device == placement.output else layers + weights.lent)
         if device in used or placement.shares
         else 0
         for device in range(len(placement.gpus))
     ]
-    # Pages of logits that nobody asks for are never touched.
-    batch = work.batch(1)
-    if weights.works_in_ram:
-        in_ram = compute_bytes(shape, batch) + converted_scores(shape, batch)
-    else:
-        in_ram = input_bytes(shape, batch)
+    in_ram = layers + converted_scores(shape, batch) if weights.works_in_ram else input_bytes(shape, batch)
     return (*sizes, in_ram)
 
 

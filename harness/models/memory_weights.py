@@ -24,17 +24,20 @@ class Loading:
     Attributes:
         mapped: By mapping it.
         repacked: llama.cpp's CPU backend keeps rearranged copies of some tensors.
+        fused: ik_llama.cpp multiplies with the experts' gates and ups in one step.
     """
 
     mapped: bool
     repacked: bool
+    fused: bool
 
     @classmethod
     def of(cls, fork: Fork, flags: Mapping[str, FlagValue], gpus: int) -> Loading:
         """Take it from a complete set of flags: ``mmap`` is 0 there where another flag switches it off."""
         copies = fork is Fork.LLAMA_CPP and bool(flags.get("repack", 1))
         # Beside a GPU, the GPU's host buffers come first, and those rearrange nothing.
-        return cls(bool(flags.get("mmap", 1)), copies and (not gpus or bool(flags.get("no_host", 0))))
+        fused = fork is Fork.IK_LLAMA_CPP and bool(flags.get("fmoe", 1))
+        return cls(bool(flags.get("mmap", 1)), copies and (not gpus or bool(flags.get("no_host", 0))), fused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class Weights:
         bytes: On each GPU, and in RAM as the last one.
         mapped: What of those in RAM is mapped from the file.
         loading: Resident in RAM while loading, and needed by nothing afterwards.
-        lent: Experts in RAM of a layer on a GPU, of the largest one: large batches are multiplied on the GPU, which
-            gets a copy of them.
+        lent: Experts in RAM: large batches are multiplied on a GPU, of whatever layer they are, and it gets a copy of
+            what one step needs. The largest such copy.
         works_in_ram: Whether the CPU has more to do than to look embeddings up.
     """
 
@@ -66,7 +69,7 @@ def weights_of(shape: ModelShape, asked: Asked, loading: Loading) -> Weights:
     """
     placement = place(shape, asked)
     sizes = [0] * (len(asked.gpus) + 1)
-    lent: dict[int, int] = {}
+    lent: dict[tuple[int, str], int] = {}
     plain = passing = 0
     works_in_ram = placement.output == CPU
     for weight, device in zip(shape.weights, placement.tensors, strict=True):
@@ -78,8 +81,9 @@ def weights_of(shape: ModelShape, asked: Asked, loading: Loading) -> Weights:
             plain += weight.nbytes
         if device == CPU and weight.layer not in (INPUT, OUTPUT):
             works_in_ram = True
-            if weight.is_expert and placement.layers[weight.layer] != CPU:
-                lent[weight.layer] = lent.get(weight.layer, 0) + weight.nbytes
+            if weight.is_expert:
+                step = (weight.layer, _step_of(weight, fused=loading.fused))
+                lent[step] = lent.get(step, 0) + weight.nbytes
     sizes[placement.output] += _output_again(shape, placement)
     mapped, only_loading = (plain, max(0, shape.file_bytes - plain)) if loading.mapped else (0, passing)
     return Weights(tuple(sizes), mapped, only_loading, max(lent.values(), default=0), works_in_ram)
@@ -93,6 +97,12 @@ def split(nbytes: int, device: int, placement: Placement) -> Iterable[tuple[int,
     largest = max(range(len(parts)), key=placement.shares.__getitem__)
     parts[largest] += nbytes - sum(parts)
     return enumerate(parts)
+
+
+def _step_of(weight: Weight, *, fused: bool) -> str:
+    """In which step of its layer a tensor of experts is multiplied with, and so copied to a GPU."""
+    name = weight.spec.name
+    return "gate and up" if fused and ("_gate_" in name or "_up_" in name) else name
 
 
 def _is_repacked(weight: Weight) -> bool:

@@ -27,6 +27,7 @@ from harness.models.memory_compute import Batch, compute_bytes
 from harness.models.memory_model import card_shape, file_shape, model_shape
 from harness.models.memory_placement import CPU, Asked, place
 from harness.models.memory_shape import ModelShape, shape_of
+from harness.models.memory_weights import Loading, weights_of
 
 GIB = 1024**3
 MIB = 1024**2
@@ -191,14 +192,40 @@ def test_without_mmap_nothing_of_the_weights_can_be_dropped() -> None:
     assert needed(mmap=1).peak_rss > needed(mmap=1, repack=0).peak_rss + 10 * GIB
 
 
-def test_a_gpu_gets_copies_of_the_experts_of_one_layer() -> None:
-    """Of the largest one, where they lie in RAM and the layer is its own."""
-    layers: dict[int, int] = {}
-    for weight in thirty().weights:
-        if weight.is_expert:
-            layers[weight.layer] = layers.get(weight.layer, 0) + weight.nbytes
-    without, with_all = (needed(gpus=(40 * GIB,), ngl=99, ncmoe=count).gpus[0].compute for count in (0, 48))
-    assert with_all - without == max(layers.values())
+def lent(fork: Fork, **more: int) -> int:
+    """What a GPU gets copies of where all experts lie in RAM."""
+    flags: dict[str, FlagValue] = {"ngl": 99, "ncmoe": 48, **more}
+    gpus = (40 * GIB,)
+    return weights_of(thirty(), Asked.of(fork, flags, gpus), Loading.of(fork, flags, len(gpus))).lent
+
+
+def test_a_gpu_gets_copies_of_the_experts_of_one_step() -> None:
+    """Of the largest tensor; ik_llama.cpp's fused step needs gate and up of a layer."""
+    experts = [weight for weight in thirty().weights if weight.is_expert]
+    largest = max(weight.nbytes for weight in experts)
+    gates_and_ups: dict[int, int] = {}
+    for weight in experts:
+        if "_down_" not in weight.spec.name:
+            gates_and_ups[weight.layer] = gates_and_ups.get(weight.layer, 0) + weight.nbytes
+    assert lent(Fork.LLAMA_CPP) == largest
+    assert lent(Fork.IK_LLAMA_CPP, fmoe=1) == max(largest, *gates_and_ups.values())
+    assert lent(Fork.IK_LLAMA_CPP, fmoe=0) == largest
+
+
+ON_A_GPU = json.loads((DATA / "gpu_buffers.json").read_text(encoding="utf-8"))["rows"]
+
+
+@pytest.mark.parametrize(("place", "printed"), ON_A_GPU)
+def test_buffers_of_a_gpu_are_those_that_a_build_printed(
+    place: dict[str, int | str], printed: dict[str, float]
+) -> None:
+    """On an H200: weights and KV to the last figure, work buffers within a tenth."""
+    flags = {key: value for key, value in place.items() if key not in ("card", "quant", "fork", "tokens")}
+    shape = card_shape(load_card(str(place["card"])), str(place["quant"]))
+    found = estimate(shape, Fork(str(place["fork"])), {**flags, "ub": place["tokens"]}, 256, (140 * GIB,)).gpus[0]
+    assert found.weights / MIB == pytest.approx(printed["weights"], abs=0.01)
+    assert found.cache / MIB == pytest.approx(printed["KV"], abs=0.01)
+    assert found.compute / MIB == pytest.approx(printed["compute"], rel=0.1, abs=1.0)
 
 
 def test_embeddings_that_serve_as_output_lie_on_the_gpu_once_more() -> None:
