@@ -67,7 +67,7 @@ def read_input(path: str) -> Input:
         BadInput: ``E-no-input`` where there is nothing to read, ``E-nothing-readable`` where no row can be used.
     """
     if path == STDIN:
-        return _checked(path, [(f"{path} (standard input)", sys.stdin.buffer.read())], ())
+        return _checked(path, [stdin_content()], ())
     place = Path(path)
     if place.is_dir() and (place / JOURNAL_NAME).is_file():
         place /= JOURNAL_NAME
@@ -81,10 +81,29 @@ def read_input(path: str) -> Input:
         else:
             contents.append((f"{file}", read))
     if not place.is_dir() and problems:
-        raise BadInput(
-            problems[0].slug, problems[0].lost, where=path, hint="give a file, a folder, or - for standard input"
-        )
+        raise _unreadable(problems[0], path)
     return _checked(path, contents, problems)
+
+
+def file_content(path: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        BadInput: ``E-no-input`` where it cannot be read, ``E-too-large``.
+    """
+    read = _content(Path(path))
+    if isinstance(read, ImportProblem):
+        raise _unreadable(read, path)
+    return read
+
+
+def stdin_content() -> tuple[str, bytes]:
+    """What to call standard input, and its bytes."""
+    return f"{STDIN} (standard input)", sys.stdin.buffer.read()
+
+
+def _unreadable(problem: ImportProblem, path: str) -> BadInput:
+    return BadInput(problem.slug, problem.lost, where=path, hint="give a file, a folder, or - for standard input")
 
 
 def split_input(given: Input, column: str, values: Sequence[str], path: str) -> tuple[Side, Side, str]:
@@ -245,7 +264,7 @@ def _checked(path: str, contents: Sequence[tuple[str, bytes]], problems: Sequenc
             told.append(ImportProblem("E-same-file", name, lost, row_lost=False))
             continue
         digests[digest] = name
-        read = _read(name, content)
+        read = read_content(name, content)
         measured |= {digest: name} if read.rows else {}
         rows += read.rows
         told += read.problems
@@ -276,7 +295,16 @@ def _without_copies(rows: Iterable[ImportedRow]) -> tuple[list[ImportedRow], lis
     return list(kept.values()), copies
 
 
-def _read(name: str, content: bytes) -> Imported:
+def read_content(name: str, content: bytes) -> Imported:
+    """The rows of one file: output of ``llama-bench``, or a journal.
+
+    Args:
+        name: Its path, or what to call it.
+        content: Its bytes.
+
+    Raises:
+        BadInput: As `read_journal`.
+    """
     if not _JOURNAL_LINE.match(content) or b'"schema"' not in content.split(b"\n", 1)[0]:
         return read_output(decoded(content), name)
     found = journal_rows(read_journal(Path(name)), name)

@@ -16,7 +16,9 @@ from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
+from harness.cli.import_file import import_file
 from harness.cli.junit import junit
+from harness.cli.lint import lint
 from harness.cli.models import models
 from harness.cli.plan import plan
 from harness.cli.reference import reference
@@ -38,7 +40,21 @@ def cli() -> None:
     check_settings()
 
 
-for _command in (plan, ab, compare, calibrate, run, reference, report, models, builds, baseline, junit):
+for _command in (
+    plan,
+    ab,
+    lint,
+    compare,
+    import_file,
+    calibrate,
+    run,
+    reference,
+    report,
+    models,
+    builds,
+    baseline,
+    junit,
+):
     cli.add_command(_command)
 
 

@@ -309,10 +309,11 @@ def test_encodings_of_windows_are_understood(encoding: str) -> None:
 
 
 def test_what_is_no_benchmark_is_named() -> None:
-    for name in (f"{IK}.bad.json", f"{MAINLINE}.badflag.txt", f"{MAINLINE}.oom.stderr.txt", "README.md"):
+    usage = f"{MAINLINE}.badflag.txt"
+    for name in (f"{IK}.bad.json", usage, f"{MAINLINE}.oom.stderr.txt", "README.md"):
         found = recorded(name)
         assert found.rows == ()
-        assert slugs(found) == ["E-nothing-readable"]
+        assert slugs(found) == ["E-usage-text" if name == usage else "E-nothing-readable"]
 
 
 # ---- properties ------------------------------------------------------------------------------------------------------

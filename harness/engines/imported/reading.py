@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import replace
 
 from harness.domain.imported import Imported, ImportProblem
@@ -11,6 +12,7 @@ from harness.engines.imported.json_rows import read_json
 from harness.engines.imported.markdown import read_markdown
 from harness.engines.imported.sql_rows import read_sql
 
+_USAGE = re.compile(r"^usage: \S*llama-bench\S* \[options\]", re.MULTILINE)
 _READERS = (read_json, read_sql, read_csv, read_markdown)
 """Richest first: JSON alone has raw samples, Markdown leaves most columns out."""
 _MARKED = (
@@ -35,7 +37,7 @@ def read_output(text: str, source: str) -> Imported:
     if best is None:
         problems = tuple(problem for one in found for problem in one.problems)
         form = next((one.form for one in found if one.form), "")
-        return Imported(problems=problems or (_nothing(source),), form=form)
+        return Imported(problems=problems or (_nothing(text, source),), form=form)
     others = [one.form for one in found if one.rows and one is not best]
     if not others:
         return best
@@ -53,5 +55,10 @@ def decoded(content: bytes) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _nothing(source: str) -> ImportProblem:
-    return ImportProblem("E-nothing-readable", source, "no row of llama-bench in any of its formats", row_lost=False)
+def _nothing(text: str, source: str) -> ImportProblem:
+    if _USAGE.search(text):
+        lost = "the usage text of llama-bench: it refused an argument, standard error says which"
+        return ImportProblem("E-usage-text", source, lost, row_lost=False)
+    begun = text.strip() == "["
+    lost = "an array without a row: it failed before the first" if begun else "no row of llama-bench in any format"
+    return ImportProblem("E-nothing-readable", source, lost, row_lost=False)
