@@ -91,7 +91,7 @@ def ab(  # noqa: PLR0917 - click passes by name
     with Doing() as doing:
         plan = plan_ab(request, doing.tell)
     with view_for(Console(stderr=True), plan) as view:
-        result = run_ab(plan, reports or _fresh_folder(), view.draw)
+        result = run_ab(plan, fresh_folder(reports), view.draw)
     _print(result, form, headed=not (isinstance(view, PlainView) and _share_one_stream()))
     context.exit(result.exit_code)
 
@@ -113,8 +113,10 @@ def _share_one_stream() -> bool:
         return False
 
 
-def _fresh_folder() -> Path:
-    """A folder that no run reported into yet."""
+def fresh_folder(said: Path | None) -> Path:
+    """The folder that was said, or one that no run reported into yet."""
+    if said is not None:
+        return said
     wanted = Path(DEFAULT_REPORTS) / f"ab-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     taken = (wanted.with_name(f"{wanted.name}-{number}") for number in range(2, 1000))
     return next(folder for folder in (wanted, *taken) if not folder.exists())

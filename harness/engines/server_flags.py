@@ -66,6 +66,11 @@ def server_help_options(help_text: str) -> frozenset[str]:
     return frozenset(option for line in lines for option in re.findall(_OPTION, line.group(1)))
 
 
+def server_flags(fork: Fork) -> Mapping[str, tuple[Said, ...]]:
+    """The flags that a fork's server takes, by canonical name, with the ways to say each, newest first."""
+    return _TABLES[fork]
+
+
 def server_argv(fork: Fork, flags: Flags, options: frozenset[str] | None) -> tuple[str, ...]:
     """All flags but the threads as arguments of a server, in the table's order.
 

@@ -17,6 +17,8 @@ from harness.pitfalls.quant_family import family_of
 Held: TypeAlias = Literal["yes", "no", "unknown"]
 _SAMPLE_LAYERS = 256
 """Layers whose experts are looked up in overrides: more than any model has."""
+_MOST_NEEDED = 1024
+"""The threshold of the models with the fewest experts used, such as DeepSeek: 8 of 256."""
 _ELSEWHERE = "(not overridden)"
 
 
@@ -60,7 +62,7 @@ def is_set(pitfall: Pitfall, facts: Facts) -> bool:
 
 
 def is_gone(pitfall: Pitfall, fork: Fork, number: int | None) -> str:
-    """Why the advice is out of date for a build: it was looked for in that build, or an older one, and was gone.
+    """Why the advice is out of date for a build: the last who looked, in it or an older one, did not find the trap.
 
     Args:
         pitfall: The pitfall.
@@ -68,11 +70,11 @@ def is_gone(pitfall: Pitfall, fork: Fork, number: int | None) -> str:
         number: Its number; ``None``: taken to be the newest that anybody looked at.
 
     Returns:
-        What was found, and in which build; empty where it is not known to be gone.
+        What was found, and in which build; empty where nobody looked, or it was found.
     """
     looked = [each for each in pitfall.found if each.fork is fork and (number is None or each.number <= number)]
     newest = max(looked, key=lambda each: each.number, default=None)
-    return f"gone in build {newest.number}: {newest.said}" if newest and newest.verdict == "gone" else ""
+    return f"{newest.verdict} in build {newest.number}: {newest.said}" if newest and newest.verdict != "present" else ""
 
 
 def _builds(pitfall: Pitfall, facts: Facts) -> tuple[Held, str]:
@@ -119,6 +121,9 @@ def _conditions(when: When, facts: Facts) -> Iterator[tuple[Held, str]]:
 
 def _of_model(when: When, facts: Facts) -> Iterator[tuple[Held, str]]:
     model = facts.model
+    if when.quants is not None and model is None and facts.quant:
+        yield _of_types(when.quants, (facts.quant,), "weights")
+        when = when.model_copy(update={"quants": None})
     asked: list[tuple[object, str, Callable[[ModelFacts], tuple[Held, str]]]] = [
         (when.quants, "quantization", lambda found: _of_types(when.quants or (), found.main, "weights")),
         (when.holds, "quantization", lambda found: _of_types(when.holds or (), found.all, "some weights")),
@@ -178,9 +183,10 @@ def _of_types(wanted: Collection[str], types: Collection[str], whose: str) -> tu
 def _offload(wanted: Literal["below", "reached"], facts: Facts) -> tuple[Held, str]:
     """Tokens of a physical batch against those from which experts in RAM are computed on the GPU."""
     threshold = MIN_OFFLOAD if facts.fork is Fork.LLAMA_CPP else facts.model.offload_threshold if facts.model else None
-    if threshold is None:
-        return "unknown", "it depends on how many experts are used, which is not known"
     sizes = [value for value in facts.flags.get("ub", ()) if isinstance(value, int)]
+    if threshold is None and all(size < _MOST_NEEDED for size in sizes):
+        return "unknown", "it depends on how many experts are used, which is not known"
+    threshold = threshold or _MOST_NEEDED
     held = any((size < threshold) == (wanted == "below") for size in sizes)
     side = f"below {threshold}" if wanted == "below" else f"from {threshold} on"
     return "yes" if held else "no", f"it is about ub {side}, this is {_listed(sizes)}"

@@ -126,7 +126,7 @@ class Found(Table):
 
     fork: AFork
     number: Annotated[int, Field(gt=0)]
-    verdict: Literal["present", "gone"]
+    verdict: Literal["present", "gone", "inconclusive"]
     said: Text
 
 

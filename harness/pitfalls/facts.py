@@ -53,6 +53,7 @@ class Facts:
         placement: Where it computes: ``cpu``, ``hybrid`` or ``gpu``.
         gpu_code: Whether the build could compute on a GPU.
         model: The model.
+        quant: What the name of its file says of its quantization, where it is not known otherwise; empty: nothing.
         flags: Values of flags by canonical name, of options without one by their spelling; several where a line asks
             for several tests. Those that nobody said are there with their defaults.
         said: Which of them were said.
@@ -64,5 +65,6 @@ class Facts:
     placement: str | None = None
     gpu_code: bool | None = None
     model: ModelFacts | None = None
+    quant: str = ""
     flags: Mapping[str, Sequence[FlagValue]] = field(default_factory=dict)
     said: frozenset[str] = frozenset()

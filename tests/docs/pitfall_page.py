@@ -6,20 +6,23 @@ import sys
 from collections.abc import Iterator
 
 from harness.pitfalls.catalogue import packaged_pitfalls
-from harness.pitfalls.entry import Contrast, Pitfall, When
+from harness.pitfalls.entry import Contrast, Pitfall
+from harness.pitfalls.wording import described_conditions
 
 _HEAD = """# Pitfalls
 
 Documented traps of both forks, as data: `matrices/pitfalls/ID.toml`. A trap is a statement about a *contrast under a
 condition*, never about a flag alone, and it has a range of builds: what was true of a build of last year can be *gone*.
 
-* A matrix asks for one with `pitfall = "ID"` ([matrix reference](matrix.md#pitfall-a-documented-trap)): it is *present*, *gone* (the
+* A matrix asks for one with `pitfall = "ID"` ([how](matrix.md#pitfall-a-documented-trap)): it is *present*, *gone* (the
   advice is out of date for this build), *not applicable* or *inconclusive*.
 * `moe-harness run pitfalls/ID -m pitfall` asks for one on stand-ins, `moe-harness run pitfalls -m pitfall` for all.
+* `moe-harness lint "llama-server ..."` warns of those that a command line has, and with `--verify` asks for them
+  ([is my flag a trap?](../how-to/lint.md)).
 
-Effects: *slower*; *inert*, the flag does nothing; *memory*, it needs more; *wrong-output*; *other-output*, not wrong but not equal;
-*fails*, the process ends; *misleading*, what is measured is something else. Types come in families: `k` (`Q4_K`), `iq` (`IQ4_XS`),
-`ik` (`IQ4_K`, `IQ4_KS`), `legacy` (`Q8_0`), `repacked` (`Q4_K_R4`), `float`.
+Effects: *slower*; *inert*, the flag does nothing; *memory*, it needs more; *wrong-output*; *other-output*, not wrong,
+but not equal; *fails*, the process ends; *misleading*, what is measured is something else. Types come in families: `k`
+(`Q4_K`), `iq` (`IQ4_XS`), `ik` (`IQ4_K`, `IQ4_KS`), `legacy` (`Q8_0`), `repacked` (`Q4_K_R4`), `float`.
 
 """
 _INDEX = """| pitfall | effect | builds | a run can ask for it |
@@ -44,42 +47,13 @@ def _section(pitfall: Pitfall) -> Iterator[str]:
     yield f"*Instead:* {pitfall.instead}.\n\n"
     yield "".join(f"* Builds: {builds.described}.\n" for builds in pitfall.builds)
     yield "".join(f"* Build {each.number} of {each.fork}: {each.verdict}. {each.said}.\n" for each in pitfall.found)
-    yield "".join(f"* Only {condition}.\n" for condition in _conditions(pitfall.when))
+    yield "".join(f"* Only {condition}.\n" for condition in described_conditions(pitfall.when))
     traps = " or ".join(" with ".join(f"`{name}` {test}" for name, test in tests.items()) for tests in pitfall.trap)
     yield f"* On a command line: {traps or 'nothing shows it'}.\n"
     yield f"* {_contrast(pitfall.contrast) if pitfall.contrast else f'No run asks for it: {pitfall.unasked}'}.\n"
     for source in pitfall.sources:
         name = f"[{source.name}]({source.url})" if source.url else source.name
         yield f"* {name}: {source.said}.\n"
-
-
-def _conditions(when: When) -> Iterator[str]:
-    words = {
-        "placement": "placement",
-        "quants": "weights of",
-        "holds": "models that hold",
-        "architectures": "architecture",
-    }
-    for key, word in words.items():
-        if listed := getattr(when, key):
-            yield f"{word} {' or '.join(f'`{each}`' for each in listed)}"
-    if when.gpu_code is not None:
-        yield "builds with code for GPUs" if when.gpu_code else "builds without code for GPUs"
-    if when.grouped_queries is not None:
-        yield "models with grouped queries" if when.grouped_queries else "models without grouped queries"
-    if when.latent_attention is not None:
-        yield "models with latent attention" if when.latent_attention else "models without latent attention"
-    if when.experts is not None:
-        yield "mixtures of experts" if when.experts else "dense models"
-    if when.offload:
-        side = "below" if when.offload == "below" else "of at least"
-        yield f"`ub` {side} experts / used experts x 32 (llama.cpp: 32)"
-    if when.mixed_cache is not None:
-        yield "caches of two types" if when.mixed_cache else "caches of one type"
-    if when.splits_experts is not None:
-        yield "overrides that put up and gate of a layer's experts on different devices"
-    for name, test in when.flags.items():
-        yield f"`{name}` {test}"
 
 
 def _contrast(contrast: Contrast) -> str:

@@ -1,0 +1,172 @@
+"""``moe-harness lint``: what it prints, its exit codes, and what --verify runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli.main import cli, entry
+from harness.domain.build import Fork
+from harness.domain.words import Pitfall, Throughput
+from harness.linting.command_words import split_command
+from harness.linting.lint import lint
+from harness.pitfalls.catalogue import packaged_pitfalls
+from harness.running import linting
+from harness.running.linting import LintRequest, judge_line, request_of, verify
+
+LINE = "llama-server -m Qwen3-30B-A3B-Q4_K_M.gguf -ngl 99 -ot exps=CPU -ub 2048 -rtr"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["lint", *arguments])
+
+
+def code_of(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        entry(["lint", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_warnings_end_with_one_and_name_builds_quants_and_the_line_to_write() -> None:
+    """The contract's JSON."""
+    done = run("--format", "json", LINE)
+    assert done.exit_code == 1
+    told = json.loads(done.output)
+    assert told["forks"] == ["ik_llama.cpp"]
+    warnings = {warning["pitfall"]: warning for warning in told["warnings"]}
+    assert warnings.keys() == {"rtr-hybrid", "repacking-drops-mmap"}
+    trap = warnings["rtr-hybrid"]
+    assert trap["kind"] == "trap"
+    assert "4835 -> 424" in trap["why"]
+    assert "ik_llama.cpp >=3512" in trap["applies"]
+    assert "weights of k" in trap["applies"]
+    assert (
+        trap["may_not_apply"] == ["it depends on how many experts are used, which is not known"]
+        or not trap["may_not_apply"]
+    )
+    assert trap["replacement"] == LINE.removesuffix(" -rtr")
+    assert warnings["repacking-drops-mmap"]["replacement"] == ""
+    assert told["replacement"] == {"ik_llama.cpp": LINE.removesuffix(" -rtr")}
+
+
+def test_no_warning_ends_with_zero_and_says_that_both_forks_were_judged() -> None:
+    """Nothing in the line tells the fork."""
+    done = run("llama-server -m m.gguf -ngl 99")
+    assert done.exit_code == 0
+    assert "judged for llama.cpp and ik_llama.cpp" in done.output
+    assert done.output.count("no warnings") == 2
+
+
+def test_words_after_two_dashes_are_as_they_are() -> None:
+    """No shell has to quote them."""
+    done = run("--fork", "ik_llama.cpp", "--format", "json", "--", "llama-bench", "-m", "my model.gguf", "-fa", "on")
+    (warning,) = json.loads(done.output)["warnings"]
+    assert warning["replacement"] == "llama-bench -m 'my model.gguf' -fa 1"
+
+
+@pytest.mark.parametrize("line", ["", "rm -rf /", "llama-server -m 'x", "llama-server -ot blk.(1|2)=CPU"])
+def test_what_is_no_command_line_is_bad_input(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, with a slug."""
+    assert code_of(line) == 2
+    assert "E-" in capsys.readouterr().err
+
+
+def test_a_build_that_is_not_there_and_a_model_that_is_not_are_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what was named has to be there: the line's own model need not be."""
+    assert code_of("--build", "nothing-like-it", LINE) == 2
+    assert code_of("-m", "none.gguf", LINE) == 2
+    assert code_of("--verify", LINE) == 2
+    assert "E-nothing-to-run-with: --verify runs the two sides, and lacks --build and -m" in capsys.readouterr().err
+
+
+def test_the_build_tells_fork_and_number() -> None:
+    """A wheel has no code for GPUs: what is about them is not warned of, whatever the flags say."""
+    told = json.loads(run("--build", "ik", "--format", "json", LINE).output)
+    assert told["build_number"] == 4411
+    assert [warning["pitfall"] for warning in told["warnings"]] == ["repacking-drops-mmap"]
+
+
+def test_the_models_header_is_read(tiny_model: Path, tmp_path: Path) -> None:
+    """IQ4_XS, 4 of 32 experts: the k-quants' trap is not its, and 256 tokens are enough."""
+    here = tmp_path / "m.gguf"
+    shutil.copy(tiny_model, here)
+    line = f"llama-server -m {here} -ngl 99 -ot exps=CPU -ub 256 -rtr"
+    told = json.loads(run("--format", "json", line).output)
+    found = {warning["pitfall"]: warning["may_not_apply"] for warning in told["warnings"]}
+    assert found == {"rtr-hybrid-iq": [], "repacking-drops-mmap": []}
+
+
+class _Verdict:
+    """What a run would end with; nothing else of a verdict is looked at."""
+
+    def __init__(self, throughput: Throughput | None) -> None:
+        self.throughput = throughput
+        self.reason = f"{throughput}"
+
+
+class _Result:
+    def __init__(self, *words: Throughput | None) -> None:
+        self.verdicts = {f"w{index}": _Verdict(word) for index, word in enumerate(words)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((Throughput.REGRESSED, Throughput.EQUIVALENT), Pitfall.PRESENT),
+        ((Throughput.EQUIVALENT, Throughput.IMPROVED), Pitfall.GONE),
+        ((Throughput.INCONCLUSIVE, Throughput.EQUIVALENT), Pitfall.INCONCLUSIVE),
+        ((None,), Pitfall.INCONCLUSIVE),
+    ],
+)
+def test_what_a_run_found_stands_beside_the_warning(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[Throughput | None, ...], expected: Pitfall
+) -> None:
+    """The verdicts of a run are planted; what can't be asked says why."""
+    request = LintRequest(("llama-server -m m.gguf -no-fmoe -muge",), build="ik", model="tiny-moe:Q4_K_M")
+    result = judge_line(request)
+    monkeypatch.setattr(linting, "plan_ab", lambda asked: asked)
+    found = verify(result, 1.0, lambda _: _Result(*words))  # type: ignore[arg-type,return-value] - planted
+    assert found["fmoe-off"].word is expected
+    assert found["repacking-drops-mmap"].word is Pitfall.NOT_APPLICABLE
+    assert found["repacking-drops-mmap"].said.startswith("not asked: it costs memory")
+
+
+def _asked(line: str, pitfall: str, fork: Fork, build: str) -> linting.AbRequest:
+    result = judge_line(LintRequest((line,), fork=fork, build=build, model="tiny-moe:Q4_K_M", placement="hybrid"))
+    entry_ = packaged_pitfalls()[pitfall]
+    assert entry_.contrast is not None
+    return request_of(entry_, entry_.contrast, result.judged[0].line, result, 1.0)
+
+
+def test_verify_runs_the_line_against_itself_without_the_trap() -> None:
+    """The line's own flags for both, the trap's apart; workloads are what suffers, and fill the batch."""
+    asked = _asked("llama-server -m x -rtr -ub 1024 -ngl 99 --jinja -fa on", "rtr-hybrid", Fork.IK_LLAMA_CPP, "ik")
+    assert (asked.old, asked.new) == ("ik+rtr=0", "ik+rtr=1")
+    assert set(asked.line) >= {"ub=1024", "ngl=99", "fa=1"}
+    assert asked.line[-4:] == ("-p", "1024", "-n", "0")
+    assert not any("jinja" in word for word in asked.line)
+
+
+def test_verify_takes_the_lines_own_trap() -> None:
+    """Types of the cache as they stand in it, of several tests the one that is the trap."""
+    asked = _asked(
+        "llama-bench -m x -ctk q5_0,f16 -ctv q4_1 -fa 0,1", "kv-types-without-kernels", Fork.LLAMA_CPP, "mainline"
+    )
+    assert asked.old == "mainline+ctk=q8_0+ctv=q8_0"
+    assert asked.new == "mainline+ctk=q5_0+ctv=q4_1"
+    assert "fa=1" in asked.line
+
+
+def test_a_line_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started for a line alone."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse)
+    assert lint(split_command(LINE), list(Fork), linting.Surroundings())
+    assert run(LINE).exit_code == 1
