@@ -20,6 +20,7 @@ _PLACING = frozenset(
     | {"fit", "fit_margin", "max_gpu", "defer_experts", "mla"}
 )
 """Flags that say where things lie, or that move them beside what they say."""
+_CPU = "CPU"
 _EXPERTS = re.compile(r"ffn_(?:up|down|gate|gate_up)(?:_ch)?exps\.(?:weight|scale|bias)|ffn_\w+_exps\.\w+")
 _OPEN = frozenset({"auto", "-1", "none", ""})
 """Values that leave it to the build."""
@@ -180,7 +181,7 @@ def _moves(one: LoadFacts, other: LoadFacts, *, by_device: bool = False) -> list
     moved: dict[tuple[str, str], dict[str, str]] = {}
     for name in {**before, **after}:
         source, target = before.get(name) or _home(one, name), after.get(name) or _home(other, name)
-        ends = (device_word(source), device_word(target)) if by_device else (source, target)
+        ends = (_short(source), _short(target)) if by_device else (source, target)
         if ends[0] != ends[1]:
             moved.setdefault(ends, {})[name] = ""
     told = [_move(*ends, names) for ends, names in moved.items()]
@@ -190,11 +191,19 @@ def _moves(one: LoadFacts, other: LoadFacts, *, by_device: bool = False) -> list
 
 
 def _move(source: str, target: str, names: Mapping[str, str]) -> list[str]:
+    if RAM in (device_word(source), device_word(target)) and device_word(source) != device_word(target):
+        # Which of its buffer types matters only between them: a pinned one is asked for and seldom given.
+        source, target = _short(source), _short(target)
     if target:
         way = f"moved from {source} to {target}" if source else f"moved to {target}"
     else:
         way = f"moved from {source} back to their layers' device"
     return [f"{_what(group.layers, group.tensors)} {way}" for group in grouped(names)]
+
+
+def _short(buffer: str) -> str:
+    """The device of a buffer type, as people call it; empty where it is not known."""
+    return _CPU if buffer and device_word(buffer) == RAM else device_word(buffer)
 
 
 def _what(layers: str, tensors: tuple[str, ...]) -> str:
@@ -212,7 +221,7 @@ def _home(load: LoadFacts, name: str) -> str:
         return next(found, "")
     gpus = _on_gpus(load)
     if not gpus:
-        return "CPU"
+        return _CPU
     whole = load.offloaded is not None and load.offloaded[0] >= load.offloaded[1]
     return next(iter(gpus)) if len(gpus) == 1 and whole else ""
 

@@ -48,6 +48,22 @@ def test_mainline_tells_homes_of_layers_and_repacked_buffers_too() -> None:
     assert any("preferred buffer type CPU_REPACK" in notice.line for notice in load.notices)
 
 
+def test_a_gpu_tells_its_layers_its_buffers_and_where_the_experts_lie() -> None:
+    """An H200 with all on it, with the experts in RAM, and with three layers."""
+    whole, hybrid, partial = (recorded(f"llama_cpp-0c1e570.cuda_{name}") for name in ("gpu", "hybrid", "partial"))
+    assert (whole.offloaded, whole.nodes, whole.splits, whole.overrides) == ((49, 49), 3030, 2, ())
+    assert whole.homes == (Placed("0-48", (), "CUDA0"),)
+    assert {Buffer("weights", "CUDA0", 15626.74), Buffer("KV", "CUDA0", 24.0)} <= set(whole.buffers)
+    assert hybrid.overrides == (Placed("0-47", EXPERTS, "CUDA_Host"),)
+    assert (hybrid.splits, hybrid.splits_of_one) == (146, 98)
+    assert Buffer("weights", "CUDA0", 758.73) in hybrid.buffers
+    assert (partial.offloaded, partial.homes) == ((3, 7), (Placed("0-3", (), "CPU"), Placed("4-6", (), "CUDA0")))
+    assert {Buffer("KV", "CPU", 0.5), Buffer("KV", "CUDA0", 0.25)} <= set(partial.buffers)
+    ik = recorded("ik_llama_cpp-8337e4cd.cuda_tiny")
+    assert (ik.overrides, ik.offloaded, ik.splits) == ((Placed("0-5", EXPERTS, "CUDA_Host"),), (7, 7), 14)
+    assert ik.buffers[:2] == (Buffer("weights", "CUDA_Host", 72.62), Buffer("weights", "CUDA0", 4.58))
+
+
 def test_each_kind_of_notice_is_kept_once_with_its_line() -> None:
     """Six layers that do not merge are one notice."""
     load = recorded("ik_llama_cpp-55d3c05.load_muge")

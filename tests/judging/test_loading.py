@@ -65,6 +65,13 @@ def test_a_moved_layer_and_more_splits_are_told_in_words() -> None:
     )
 
 
+def test_between_a_gpu_and_main_memory_its_buffer_types_are_one() -> None:
+    """llama.cpp asks for pinned memory, and says so, also where it is not given."""
+    pinned = replace(HYBRID, overrides=(Placed("3", EXPERTS, "CUDA_Host"),))
+    assert differences(FULL, pinned)[0] == "blk.3 experts moved from CUDA0 to CPU"
+    assert differences(HYBRID, pinned)[0] == "blk.3 experts moved from CPU to CUDA_Host"
+
+
 def test_a_difference_that_is_declared_stands_below_and_not_in_the_reason() -> None:
     """A contrast of placements is about it."""
     verdict = judged(arm(), arm(ot="exps=CPU"), FULL, HYBRID)
@@ -75,7 +82,7 @@ def test_a_difference_that_is_declared_stands_below_and_not_in_the_reason() -> N
 def test_a_placement_that_nothing_declared_moves_is_in_the_reason() -> None:
     """A contrast of anything else that moves experts measures two things."""
     verdict = judged(arm(fmoe=0), arm(fmoe=1), FULL, HYBRID)
-    told = "placement differs although nothing declared moves it: blk.3 experts moved from CUDA0 to RAM"
+    told = "placement differs although nothing declared moves it: blk.3 experts moved from CUDA0 to CPU"
     assert told in verdict.reason
     assert told not in judged(arm(fmoe=0), arm(fmoe=1), FULL, FULL).reason
 
