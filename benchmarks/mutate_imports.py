@@ -38,9 +38,10 @@ _NAMES = (
     "llama_cpp-b11434.short.sql",
     "llama_cpp-0c1e570.depths.jsonl",
 )
-_MOST_CHARS = 6000
+_MOST_CHARS = 3200
 """Long recordings are cut after a row: a few rows of each format say as much, and are read sooner."""
 _BYTES_SHARE = 0.03
+_TOLD_EVERY = 10_000
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _LIST = re.compile(r"\[([-+.\deE,\s]+)\]")
 _WORDS = (
@@ -321,6 +322,8 @@ def campaign(mutants: int, seed: int, seconds: float = float("inf")) -> tuple[in
             faults.append(f"mutant {number} of {base.name} ({', '.join(damaged.how)}): {wrong[:400]}")
         seen.update(damaged.how)
         number += 1
+        if number % _TOLD_EVERY == 0:
+            print(f"{number} mutants, {len(faults)} faults", file=sys.stderr, flush=True)  # noqa: T201 - it takes hours
     return number, faults, seen
 
 

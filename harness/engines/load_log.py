@@ -94,14 +94,17 @@ _DIGITS = re.compile(r"\d+")
 _STAMP = re.compile(r"^\d+\.\d\d\.\d{3}\.\d{3} [A-Z] ")
 
 
-def told_load(order: Order, ended: Exit) -> LoadFacts | None:
+def told_load(order: Order, ended: Exit, *, beside: bool = False) -> LoadFacts | None:
     """What a process said of loading; ``None`` where it was not to log.
 
     Args:
         order: What it was asked to do.
         ended: How it ended and what it wrote.
+        beside: Whether parts of its log are on standard output: builds of ik_llama.cpp before 2026 print some there.
     """
-    return read_load_log(ended.stderr) if order.logs else None
+    if not order.logs:
+        return None
+    return read_load_log(f"{ended.stderr}\n{ended.stdout}" if beside else ended.stderr)
 
 
 def read_load_log(text: str) -> LoadFacts:

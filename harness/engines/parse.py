@@ -54,7 +54,7 @@ def read_bench(order: Order, ended: Exit, printed: Sequence[Workload], form: Out
         load_s=None,
         engine=_engine(order, found.rows),
         failure=first_failure(process_failure(ended), problems, order.workloads, kept, ended.stderr),
-        load=told_load(order, ended),
+        load=told_load(order, ended, beside=True),
     )
 
 

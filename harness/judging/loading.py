@@ -75,6 +75,25 @@ def forced(arm: Arm, load: LoadFacts) -> tuple[Forced, ...]:
     )
 
 
+def idle(arm: Arm, load: LoadFacts) -> list[str]:
+    """What was asked and left no trace where the build would tell of one, e.g. ``asked rtr=1, no tensor was repacked``.
+
+    Args:
+        arm: What was asked.
+        load: What was done.
+    """
+    asked = {name: _plain(value) for name, value in arm.flags}
+    # llama.cpp tells of moved tensors where it tells of layers, at debug level; ik_llama.cpp always.
+    tells_moves = bool(load.homes) or "fmoe" in load.values
+    found = []
+    if asked.get("rtr") == "1" and load.buffers and not load.repacked:
+        found.append("asked rtr=1, no tensor was repacked")
+    moving = [name for name in ("ot", "ncmoe") if asked.get(name, "0") not in _OPEN | {"0"}]
+    if moving and tells_moves and not load.overrides:
+        found.append(f"asked {' '.join(f'{name}={asked[name]}' for name in moving)}, no tensor was moved")
+    return found
+
+
 def no_contrast(evidence: Evidence) -> Verdict | None:
     """A contrast of flags whose arms amount to the same, because a build did not do what one of them asked."""
     if len(evidence.case.arms) != 2:  # noqa: PLR2004 - baseline and candidate
@@ -101,10 +120,11 @@ def load_notes(evidence: Evidence) -> list[str]:
     told = []
     for index, arm in enumerate(evidence.case.arms):
         load = load_of(evidence, index)
+        if load is None:
+            continue
         declared = {*arm.shown, *_declared(evidence)}
-        told += [
-            f"{evidence.label(index)} {each}" for each in (forced(arm, load) if load else ()) if each.flag in declared
-        ]
+        done = [f"{each}" for each in forced(arm, load) if each.flag in declared]
+        told += [f"{evidence.label(index)} {text}" for text in (*done, *idle(arm, load))]
     if moved := undeclared_moves(evidence):
         told.append(f"placement differs although nothing declared moves it: {'; '.join(moved)}")
     return told
@@ -133,7 +153,7 @@ def load_text(evidence: Evidence) -> str:
         load = load_of(evidence, index)
         if load is None:
             continue
-        told = [*map(str, forced(arm, load)), *_against_plan(load)]
+        told = [*map(str, forced(arm, load)), *idle(arm, load), *_against_plan(load)]
         lines += [f"{evidence.label(index)}: {text}" for text in told]
     if len(evidence.case.arms) == 2:  # noqa: PLR2004 - baseline and candidate
         one, other = (load_of(evidence, index) for index in (0, 1))

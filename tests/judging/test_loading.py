@@ -131,6 +131,17 @@ def test_a_single_arm_says_what_its_flag_became() -> None:
     assert "asked fa=1" in verdict.load
 
 
+def test_a_flag_that_left_no_trace_is_told() -> None:
+    """Nothing was repacked, nothing was moved, although the build tells of such things."""
+    plain, repacked = replace(FULL, settings=(("fmoe", "1"),)), replace(FULL, repacked=43)
+    assert "candidate ik+rtr=1 asked rtr=1, no tensor was repacked" in judged(arm(), arm(rtr=1), plain, plain).reason
+    assert "no tensor" not in judged(arm(), arm(rtr=1), plain, repacked).reason
+    moving = arm(ot="exps=CPU", ncmoe=0)
+    assert "asked ot=exps=CPU, no tensor was moved" in judged(arm(), moving, plain, plain).reason
+    assert "no tensor was moved" not in judged(arm(), moving, FULL, FULL).reason, "this build tells of none"
+    assert "no tensor was moved" not in judged(arm(), moving, plain, replace(HYBRID, settings=plain.settings)).reason
+
+
 def test_what_is_left_to_the_build_is_not_forced() -> None:
     """``auto`` becomes something."""
     verdict = judged(arm(fa="auto"), arm(fa="auto", rtr=1), OFF, OFF)
@@ -142,8 +153,8 @@ def test_buffers_far_from_their_estimate_are_told() -> None:
     planned = (Buffer("weights", "GPU 0", 15000.0), Buffer("KV", "GPU 0", 48.0), Buffer("compute", "RAM", 3000.0))
     near = replace(FULL, planned=planned)
     far = replace(FULL, planned=(Buffer("weights", "GPU 0", 12000.0), *planned[1:]))
-    verdict = judged(arm(), arm(rtr=1), near, far)
-    assert verdict.load.splitlines() == ["candidate ik+rtr=1: GPU 0: weights 16000 MiB, estimated 12000 MiB"]
+    verdict = judged(arm(), arm(fmoe=1), near, far)
+    assert verdict.load.splitlines() == ["candidate ik+fmoe=1: GPU 0: weights 16000 MiB, estimated 12000 MiB"]
 
 
 def test_journals_keep_it_and_reports_show_it_once() -> None:
