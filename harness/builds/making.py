@@ -12,7 +12,7 @@ import platform as machine
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from harness.builds.calls import Call, Run
 from harness.builds.cmake_cache import CACHE_FILE, compiled_in
 from harness.builds.provenance import FILE, AppliedPatch, Provenance, provenance_of
 from harness.builds.recipe_file import filled, is_url
-from harness.builds.recognising import missing_libraries
+from harness.builds.recognising import missing_libraries, missing_text
 from harness.builds.sources import FULL_COMMIT, SourceTree, source_tree
 from harness.domain.build import Build, Fork, Recipe
 from harness.domain.canonical import digest, fields_of
@@ -166,8 +166,9 @@ class _Making:
                 for vector in (*self._recipe.configure, *self._recipe.build):
                     self._step(filled(vector, self._values))
                 told = compiled_in(self._place / "build")
+                places = _libraries_in(self._place / "build")
                 self._keep_outputs()
-                self._require_whole()
+                self._require_whole(places)
                 shutil.rmtree(self._place / "source")
                 write_json(self._place / FILE, self._provenance(told, time.monotonic() - begun))
             finished = True
@@ -223,20 +224,25 @@ class _Making:
             if each not in needed:
                 each.rmdir() if each.is_dir() and not each.is_symlink() else each.unlink()
 
-    def _require_whole(self) -> None:
-        """A build without its program, or whose program misses a library, is none.
+    def _require_whole(self, places: Mapping[str, str]) -> None:
+        """A build without its program, or with a program that misses a library, is none.
+
+        Args:
+            places: Where in the build folder libraries lay, by name, before all but the outputs was removed.
 
         Raises:
             BadInput: ``E-build-failed``.
         """
         build = Build(self._recipe.name, self._fork, path=str(self._place / "build"))
         try:
-            program = BenchEngine(build).locate()[0]
+            program = Path(BenchEngine(build).locate()[0])
         except BadInput as absent:
             raise self._failed(f"the recipe's outputs have no program: {absent.message}") from absent
-        missing = missing_libraries(Path(program), self._bench.run)
+        missing = missing_libraries(program, self._bench.run)
         if missing:
-            raise self._failed(f"{Path(program).name} misses {', '.join(missing)}: add what it needs to 'outputs'")
+            names = dict.fromkeys(name for of_program in missing.values() for name in of_program)
+            todo = "; ".join(_whence(name, places.get(name, "")) for name in names)
+            raise self._failed(f"{missing_text(missing)}: {todo}")
 
     def _provenance(self, told: dict[str, str], seconds: float) -> dict[str, object]:
         recipe, source = self._recipe, self._source
@@ -272,6 +278,21 @@ class _Making:
     def _failed(self, message: str) -> BadInput:
         hint = f"the whole log is {self._log}"
         return BadInput("E-build-failed", f"the recipe '{self._recipe.name}' failed: {message}", hint=hint)
+
+
+def _libraries_in(folder: Path) -> dict[str, str]:
+    """Where shared libraries lie, by name: paths seen from the folder; the one nearest to it of several."""
+    found = sorted(folder.rglob("*.so*"), key=lambda file: (len(file.parts), file), reverse=True)
+    return {file.name: str(file.relative_to(folder)) for file in found if file.is_file()}
+
+
+def _whence(name: str, place: str) -> str:
+    """Where a missing library is to come from."""
+    if not place:
+        return f"{name} is not in the build folder: build its target too, or install it"
+    folder, pattern = str(Path(place).parent), "*.so" if name.endswith(".so") else "*.so*"
+    kept = pattern if folder == "." else f"{folder}/{pattern}"
+    return f"the build made {name} as {place}: add '{kept}' to outputs"
 
 
 def log_of(place: Path) -> Path:

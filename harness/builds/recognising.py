@@ -63,7 +63,7 @@ class Recognised:
         features: Instruction sets that it was compiled for, as CMake's options say, or as loaded CPU variants do.
         options: Options of CMake.
         libraries: Files that are really loaded, by name.
-        missing: Libraries that are not found.
+        missing: Libraries that are not found, by the program that can't start without them.
         provenance: How a recipe made it.
         complaint: What the program printed where it can't list its options.
     """
@@ -80,7 +80,7 @@ class Recognised:
     features: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     libraries: Mapping[str, Path] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provenance: Provenance | None = None
     complaint: str = ""
 
@@ -100,7 +100,7 @@ class Recognised:
             "instruction sets": ", ".join(self.features),
             "CUDA architectures": self.options.get("CMAKE_CUDA_ARCHITECTURES", ""),
             "libraries": ", ".join(sorted(self.libraries)),
-            "missing libraries": ", ".join(self.missing),
+            "missing libraries": missing_text(self.missing),
             "complains": self.complaint,
         }
         return {word: value for word, value in words.items() if value}
@@ -144,15 +144,38 @@ def recognise(build: Build, run: Run, environment: Mapping[str, str] | None = No
         features=_features(compiled, libraries),
         options=compiled.options,
         libraries=libraries,
-        missing=linked.missing,
+        missing=missing_libraries(program, run, variables),
         provenance=made,
         complaint="" if help_flags(text) else " ".join(text.split())[-300:] or listing.how,
     )
 
 
-def missing_libraries(program: Path, run: Run) -> tuple[str, ...]:
-    """Libraries without which a program can't start, as far as the loader tells."""
-    return linked_libraries(program, with_libraries(program, {}), run).missing
+def missing_libraries(
+    program: Path, run: Run, environment: Mapping[str, str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Libraries without which programs of a build can't start, as far as the loader tells.
+
+    Args:
+        program: Its ``llama-bench``; the others lie beside it.
+        run: Runs the loader.
+        environment: Variables that they get.
+
+    Returns:
+        Names of libraries by the name of the program; programs that miss none are left out.
+    """
+    variables = with_libraries(program, environment or {})
+    family = {program.name: program, **{name: program.with_name(name) for name in PROGRAMS}}
+    missing = {
+        name: tuple(dict.fromkeys(linked_libraries(file, variables, run).missing))
+        for name, file in family.items()
+        if file.is_file()
+    }
+    return {name: names for name, names in missing.items() if names}
+
+
+def missing_text(missing: Mapping[str, tuple[str, ...]]) -> str:
+    """Which program misses which libraries, in words; empty if none does."""
+    return "; ".join(f"{program} misses {', '.join(names)}" for program, names in missing.items())
 
 
 def _first(*found: str) -> str:

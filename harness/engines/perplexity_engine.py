@@ -22,7 +22,8 @@ from harness.engines.server_flags import server_argv, server_help_options, unsay
 
 NAME = "llama-perplexity"
 _CHILD = "harness.engines.perplexity"
-_EVERY_ONE_HAS = frozenset({"--save-all-logits", "--kl-divergence-base"})
+_EVERY_ONE_HAS = frozenset({"--kl-divergence", "--kl-divergence-base", "--save-all-logits"})
+"""Any of them will do: ik_llama.cpp takes the last two and lists only the first."""
 _DEFAULT_BATCH = 2048
 
 

@@ -15,6 +15,8 @@ FOLDERS = (".", "bin", "build/bin")
 _LIBRARY_FOLDERS = (".", "../lib", "../lib/*", "../lib64", "../src", "../ggml/src", "../ggml/src/*")
 """Where builds of either fork put their shared libraries, seen from the executable."""
 _LIBRARY_NAMES = ("libllama*.so*", "libggml*.so*", "libllama*.dylib", "libggml*.dylib")
+_OF_SERVERS = ("libmtmd.so*", "../examples/mtmd/libmtmd.so*", "../tools/mtmd/libmtmd.so*")
+"""What only ``llama-server`` and ``llama-cli`` need: searched for, but no part of what is measured."""
 _SEARCHED = "LD_LIBRARY_PATH"
 _NEEDED = re.compile(rb"(?<=\0)lib(?:llama|ggml)[\w.+-]*\.so(?:\.\d+)*(?=\0)")
 _ELF = b"\x7fELF"
@@ -60,8 +62,9 @@ def libraries_of(executable: Path) -> tuple[Path, ...]:
 
 def with_libraries(executable: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the build's own libraries before whatever else is to be searched."""
-    folders = [*dict.fromkeys(str(path.parent) for path in libraries_of(executable)), environment.get(_SEARCHED, "")]
-    searched = os.pathsep.join(filter(None, folders))
+    more = (path.resolve() for pattern in _OF_SERVERS for path in executable.parent.glob(pattern))
+    folders = dict.fromkeys(str(path.parent) for path in (*libraries_of(executable), *more))
+    searched = os.pathsep.join(filter(None, [*folders, environment.get(_SEARCHED, "")]))
     return {**environment, **({_SEARCHED: searched} if searched else {})}
 
 

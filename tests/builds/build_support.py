@@ -82,7 +82,7 @@ def write_recipe(
         commands = [
             'configure = ["cmake", "-S", "{source}", "-B", "{build}", "-DCMAKE_BUILD_TYPE=Release"]',
             'build = ["cmake", "--build", "{build}", "-j", "{jobs}"]',
-            'outputs = ["bin", "src/*.so"]',
+            'outputs = ["bin", "src/*.so", "ggml/src/*.so", "examples/mtmd/*.so"]',
         ]
     else:
         commands = [

@@ -90,7 +90,9 @@ def test_a_patched_build_and_its_merge_base(tmp_path: Path) -> None:
     assert not (new.parent / "source").exists()
     assert sorted(path.name for path in new.rglob("*") if path.is_file()) == [
         "CMakeCache.txt",
+        "libggml.so",
         "libllama.so",
+        "libmtmd.so",
         "llama-bench",
         "llama-server",
     ]
@@ -114,13 +116,28 @@ def run_bench(folder: Path) -> int:
 
 
 def test_an_output_that_was_not_kept_but_is_needed_is_a_failure(tmp_path: Path) -> None:
-    """A program that can't start is no build; the recipe is told what to keep."""
+    """A program that can't start is no build, whichever it is; the recipe is told what to keep."""
     new_repository(tmp_path / "repo")
-    recipe = write_recipe(tmp_path, "repo", 'revision = "main"', 'outputs = ["bin"]')
-    error = refusal(recipe)
+    error = refusal(write_recipe(tmp_path, "repo", 'revision = "main"', 'outputs = ["bin"]'))
     assert error.slug == "E-build-failed"
-    assert "llama-bench misses libllama.so: add what it needs to 'outputs'" in error.message
+    assert "llama-bench misses libllama.so; llama-server misses " in error.message
+    assert "the build made libllama.so as src/libllama.so: add 'src/*.so' to outputs" in error.message
     assert left_behind(tmp_path) == []
+
+    kept = 'outputs = ["bin", "src/*.so", "ggml/src/*.so"]'
+    error = refusal(write_recipe(tmp_path, "repo", 'revision = "main"', kept))
+    assert error.message == (
+        "the recipe 'standin' failed: llama-server misses libmtmd.so: "
+        "the build made libmtmd.so as examples/mtmd/libmtmd.so: add 'examples/mtmd/*.so' to outputs"
+    )
+
+
+def test_a_library_that_the_build_did_not_make_is_not_looked_for_in_it(tmp_path: Path) -> None:
+    new_repository(tmp_path / "repo")
+    build = '["cmake", "--build", "{build}"], ["rm", "examples/mtmd/libmtmd.so"]'
+    kept = 'outputs = ["bin", "src/*.so", "ggml/src/*.so"]'
+    error = refusal(write_recipe(tmp_path, "repo", 'revision = "main"', f"build = [{build}]", kept))
+    assert "libmtmd.so is not in the build folder: build its target too, or install it" in error.message
 
 
 def test_a_compiler_error_is_told_with_the_end_of_the_log(tmp_path: Path) -> None:

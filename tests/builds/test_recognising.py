@@ -121,7 +121,7 @@ def test_a_real_programs_libraries_are_those_that_its_loader_finds(tmp_path: Pat
     (tmp_path / "llama-bench").symlink_to("/bin/true")
     found = recognise(Build("b", Fork.LLAMA_CPP, path=str(tmp_path)), run_call)
     assert Path("/").joinpath(found.libraries["libc.so.6"]).is_file()
-    assert found.missing == ()
+    assert found.missing == {}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_is_loaded_tells_backends_and_blas(
 
     found = recognise(Build("b", Fork.LLAMA_CPP, path=str(tmp_path)), run)
     assert (found.backends, found.blas) == (backends, blas)
-    assert found.missing == (("libvulkan.so.1",) if "not found" in lines else ())
+    assert found.missing == ({"llama-bench": ("libvulkan.so.1",)} if "not found" in lines else {})
 
 
 # ---- against what is said --------------------------------------------------------------------------------------------

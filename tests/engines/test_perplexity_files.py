@@ -253,6 +253,18 @@ def test_other_programs_and_missing_ones_are_told(build: Build, tmp_path: Path) 
         PerplexityEngine(path_build(Fork.LLAMA_CPP, str(tmp_path / "no" / "where"))).locate()
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param("       --kl-divergence        computes KL-divergence to logits", id="ik_llama.cpp"),
+        pytest.param("--save-all-logits, --kl-divergence-base FNAME", id="llama.cpp"),
+    ],
+)
+def test_either_forks_help_tells_that_it_is_one(build: Build, listed: str) -> None:
+    """ik_llama.cpp takes --save-all-logits and does not list it."""
+    assert PerplexityEngine(build, f"usage: llama-perplexity [options]\n{listed}\n").locate()
+
+
 def test_it_times_nothing_and_needs_prompts(build: Build) -> None:
     engine = PerplexityEngine(build)
     assert "times no pp64" in engine.refusal(order(build, [Workload(64, 0)]))

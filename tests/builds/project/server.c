@@ -4,8 +4,10 @@
 extern int LLAMA_BUILD_NUMBER;
 extern char const *LLAMA_COMMIT, *LLAMA_COMPILER, *LLAMA_BUILD_TARGET;
 
+extern int images(void);
+
 int main(void) {
     fprintf(stderr, "version: %d (%s)\n", LLAMA_BUILD_NUMBER, LLAMA_COMMIT);
     fprintf(stderr, "built with %s for %s\n", LLAMA_COMPILER, LLAMA_BUILD_TARGET);
-    return 0;
+    return images();
 }

@@ -1,0 +1,1 @@
+int images(void) { return 0; }
