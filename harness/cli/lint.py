@@ -144,7 +144,7 @@ def _fork(judged: Judged, result: LintResult) -> list[str]:
         lines += _finding(finding, judged, result)
     lines += [f"  note: {note}" for note in judged.notes]
     if count > 1 and judged.replacement:
-        lines += ["", f"all of it: {judged.replacement}"]
+        lines += ["", f"all that is sure: {judged.replacement}"]
     return [*lines, ""]
 
 

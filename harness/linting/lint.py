@@ -31,8 +31,10 @@ class Judged:
 
     @property
     def replacement(self) -> str:
-        """The line with everything mended that can be; empty where nothing is to be mended."""
-        return rewritten(self.line, [edit for finding in self.findings for edit in finding.edits])
+        """The line with everything mended that is sure and can be; empty where nothing is to be mended."""
+        return rewritten(
+            self.line, [edit for finding in self.findings if not finding.unknown for edit in finding.edits]
+        )
 
     def line_without(self, finding: Finding) -> str:
         """The line with one finding mended; empty where no line is offered."""

@@ -82,8 +82,15 @@ class ParsedLine:
             values = values_of(part, self)
             for name in (part.option.flag,) if part.option.flag else part.option.names:
                 if values:
-                    found[name] = (*found.get(name, ()), *values) if self.is_bench else values
+                    found[name] = self._with(name, found.get(name, ()), values)
         return found
+
+    def _with(self, name: str, before: tuple[FlagValue, ...], values: tuple[FlagValue, ...]) -> tuple[FlagValue, ...]:
+        """What an option adds: a test, another override of the same test, or what counts from then on."""
+        adds = self.is_bench and self.fork is Fork.LLAMA_CPP
+        if name == "ot" and before and not adds:
+            return (";".join(map(str, (*before, *values))),)
+        return (*before, *values) if self.is_bench else values
 
     @property
     def model(self) -> str:

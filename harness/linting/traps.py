@@ -117,9 +117,21 @@ def _finding(pitfall: Pitfall, line: ParsedLine, facts: Facts, unknown: tuple[st
         _applies(pitfall, line.fork),
         pitfall.instead,
         _remedies(pitfall, line),
-        unknown,
+        tuple(dict.fromkeys(unknown)),
         pitfall,
     )
+
+
+def _other_patterns(pitfall: Pitfall, line: ParsedLine, better: str) -> Iterator[Edit]:
+    """Only the override that is the trap is written otherwise; the others stay."""
+    tests = [tests["ot"] for tests in pitfall.trap if "ot" in tests]
+    for part in line.parts:
+        if part.option is None or part.option.flag != "ot" or part.value is None:
+            continue
+        joiner = part.option.joiner or ","
+        pieces = [better if any(test(piece) for test in tests) else piece for piece in part.value.split(joiner)]
+        if pieces != part.value.split(joiner):
+            yield Edit(part, (part.name, joiner.join(pieces)))
 
 
 def _evidence(pitfall: Pitfall, fork: Fork) -> str:
@@ -136,5 +148,9 @@ def _applies(pitfall: Pitfall, fork: Fork) -> str:
 
 def _remedies(pitfall: Pitfall, line: ParsedLine) -> tuple[Edit, ...]:
     """The edits of its remedy; a flag that the program can't say is none, and then no line is offered."""
-    edits = [edit for name, value in pitfall.remedy.items() for edit in edits_saying(line, name, value)]
+    edits = [
+        edit
+        for name, value in pitfall.remedy.items()
+        for edit in (_other_patterns(pitfall, line, str(value)) if name == "ot" else edits_saying(line, name, value))
+    ]
     return (*edits, *(edit for name in pitfall.leave_out for edit in edits_without(line, name)))

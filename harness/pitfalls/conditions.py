@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from harness.builds.provenance import commit_differs
 from harness.domain.build import Fork
+from harness.domain.errors import BadInput
 from harness.domain.flags import FlagValue
 from harness.domain.patterns import compiled_pattern, override_pairs
 from harness.pitfalls.entry import Builds, Pitfall, Tests, When
@@ -209,9 +210,12 @@ def splits_experts(overrides: str) -> bool:
 
     Args:
         overrides: An ``ot`` value in its one spelling; the first pattern that is found in a name decides, as in the
-            engines.
+            engines. One that is no pattern splits nothing: the engines end.
     """
-    pairs = [(compiled_pattern(pattern), buffer) for pattern, buffer in override_pairs(overrides)]
+    try:
+        pairs = [(compiled_pattern(pattern), buffer) for pattern, buffer in override_pairs(overrides)]
+    except BadInput:
+        return False
 
     def device(name: str) -> str:
         return next((buffer for pattern, buffer in pairs if pattern.search(name)), _ELSEWHERE)

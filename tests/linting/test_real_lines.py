@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.domain.build import Fork
 from harness.engines.bench_help import help_flags
 from harness.engines.server_flags import server_flags, server_help_options
-from harness.linting.command_words import Program, split_command
+from harness.linting.command_words import Program, read_words, split_command
 from harness.linting.finding import Sort
 from harness.linting.lint import Judged, forks_of, lint
 from harness.linting.option_table import options_of
@@ -182,7 +184,7 @@ def test_traps(trap: str, line: str, fork: Fork, facts: dict[str, object], repla
     offered = judged.line_without(found)
     assert bool(offered) == bool(replacement)
     if offered:
-        assert replacement in judged.replacement
+        assert replacement in offered or replacement in judged.replacement
         assert trap not in ids(judge(offered, fork, **{**facts, "gpu_code": None})[fork]) or trap == "ngl-0-uses-gpu"
 
 
@@ -213,6 +215,47 @@ def test_every_trap_that_a_line_shows_is_tried() -> None:
 def test_traps_are_not_seen_where_they_are_not(line: str, fork: Fork, facts: dict[str, object], absent: str) -> None:
     """A condition that does not hold, or a build of another range."""
     assert absent not in ids(judge(line, fork, **facts)[fork])
+
+
+def test_overrides_of_a_server_add_up() -> None:
+    """Two -ot are one placement, and only the pattern that is the trap is written otherwise."""
+    line = "llama-server -m m -ngl 99 -ot 'blk.1.ffn=CUDA0,ffn=CPU' -ot attn=CPU"
+    judged = judge(line, MAINLINE, **known())[MAINLINE]
+    assert judged.line.said["ot"] == ("blk.1.ffn=CUDA0;ffn=CPU;attn=CPU",)
+    assert judged.replacement == "llama-server -m m -ngl 99 -ot blk.1.ffn=CUDA0,exps=CPU -ot attn=CPU"
+    tests = judge("llama-bench -m m -ot a=CPU -ot b=CPU -nopo 0", MAINLINE, **known())[MAINLINE]
+    assert tests.line.said["ot"] == ("a=CPU", "b=CPU")
+
+
+def test_what_is_not_sure_is_offered_and_not_mended_along() -> None:
+    """-mla is needed by the models that have it: a line without it is not what everybody should write."""
+    judged = judge("llama-server -m DeepSeek.gguf -mla 3 -ser 6,0.4", IK, model=None)[IK]
+    (mla,) = (finding for finding in judged.findings if finding.id == "mla-on-other-models")
+    assert mla.unknown == ("it depends on the model's attention, which is not known",)
+    assert judged.line_without(mla) == "llama-server -m DeepSeek.gguf -ser 6,0.4"
+    assert judged.replacement == "llama-server -m DeepSeek.gguf -mla 3"
+
+
+WORDS = st.one_of(
+    st.sampled_from(sorted({name for fork in Fork for name in options_of(fork, Program.SERVER)})),
+    st.sampled_from(sorted({name for fork in Fork for name in options_of(fork, Program.BENCH)})),
+    st.sampled_from(
+        ["0", "1", "on", "off", "auto", "-1", "512,2048", "exps=CPU", "(=CPU", "a=CPU;b", "6,0.4", "q5_1", "", "=", ","]
+    ),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6),
+)
+
+
+@given(st.sampled_from(list(Program)), st.lists(WORDS, max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_no_line_ends_in_a_traceback(program: Program, words: list[str]) -> None:
+    """Whatever stands in it, for either fork, and what is offered can be judged again."""
+    command = read_words([program, *words])
+    for judged in lint(command, list(Fork), Surroundings(model=QWEN)):
+        for finding in judged.findings:
+            assert finding.why
+            if offered := judged.line_without(finding):
+                assert split_command(offered).kind is program
 
 
 def test_gpus_that_are_hidden_are_no_trap() -> None:
