@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness.domain.failure import Failure, FailureKind
 from harness.engines.engine import Exit
@@ -12,6 +13,8 @@ from harness.engines.engine import Exit
 _DETAIL_CHARS = 4000
 _SIGNAL_BASE = 128
 _EXIT_NO_LOADER = 127
+_EXIT_TIMEOUT = 124
+"""What ``timeout`` ends with, where a script of the user's starts the program under it."""
 _MEMORY = re.compile(
     r"out of memory|insufficient memory|failed to allocate|unable to allocate|cannot allocate memory|std::bad_alloc"
     r"|failed to (?:create|fit) .*buffer|ErrorOutOfDeviceMemory|not enough (?:memory|space in the)"
@@ -24,6 +27,9 @@ _ARGUMENT = re.compile(
     r"invalid (?:parameter for )?argument: *(?P<what>\S+)|unrecognized buffer type (?P<buffer>'[^']*')", re.IGNORECASE
 )
 _OVERRIDE = re.compile(r"invalid (?:tensor buffer type|buft) override(?: argument)?:? *(?P<what>.+)", re.IGNORECASE)
+_FIT_GAVE_UP = re.compile(r".*already set by user, abort.*")
+_NO_NUMBER = re.compile(r"std::(?:invalid_argument|out_of_range)[\s\S]{0,200}?what\(\): *(?P<what>sto[a-z]{1,3})\b")
+"""ik_llama.cpp catches no number that it can't read; C++ names its function."""
 _TOO_MANY_SHARES = re.compile(r"split_arg\.size\(\) <= llama_max_devices\(\)")
 _NO_FILE = re.compile(r"failed to open.*no such file|no such file or directory.*gguf", re.IGNORECASE)
 _MODEL = re.compile(r"failed to load model.*", re.IGNORECASE)
@@ -37,6 +43,7 @@ _CONTEXT_WHY = re.compile(r"llama_(?:init_from_model|new_context_with_model): .*
 _SILENT = ", and the build does not say why"
 _DECODE = re.compile(r"failed to decode.*", re.IGNORECASE)
 _LIBRARY = re.compile(r"error while loading shared libraries: (?P<what>[^:]+):.*")
+_NO_GPU_CODE = re.compile(r"no kernel image is available")
 _GPU = re.compile(r".*(?:CUDA|ROCm|HIP|Vulkan|SYCL) error.*", re.IGNORECASE)
 _ASSERT = re.compile(r".*(?:GGML_ASSERT|GGML_ABORT|terminate called|what\(\):|[Ff]atal error).*")
 _COMBINATION = re.compile(r"[^=\n]*is not a supported combination.*")
@@ -54,6 +61,9 @@ def process_failure(ended: Exit) -> Failure | None:
     """
     if ended.timed_out:
         return _failure(FailureKind.TIMEOUT, "E-timeout", "killed at its deadline", ended)
+    if ended.code == _EXIT_TIMEOUT:
+        message = "ended with exit code 124, by which timeout says that it ended a program"
+        return _failure(FailureKind.TIMEOUT, "E-timeout", message, ended)
     if ended.code == 0 and ended.signal is None:
         return None
     number = signal_of(ended)
@@ -112,14 +122,21 @@ def memory_failure(text: str, ended: Exit) -> Failure | None:
 
 
 def _memory(ended: Exit) -> Failure | None:
-    """ik_llama.cpp tells of a failed allocation on standard output."""
-    return memory_failure(ended.stderr, ended) or memory_failure(ended.stdout, ended)
+    """ik_llama.cpp tells of it on standard output; that llama.cpp fitted nothing before is a mere warning."""
+    found = memory_failure(ended.stderr, ended) or memory_failure(ended.stdout, ended)
+    gave_up = _FIT_GAVE_UP.search(ended.stderr)
+    if found and gave_up:
+        return replace(found, message=f"{found.message}; nothing was fitted: {gave_up.group().strip()}")
+    return found
 
 
 def _argument(ended: Exit) -> Failure | None:
     """A refused buffer type is printed on standard output by llama.cpp, all else on standard error."""
     if _TOO_MANY_SHARES.search(ended.stderr):
         message = "the build refused the argument -ts: more shares than it can have devices"
+        return _failure(FailureKind.REFUSED, "E-argument-refused", message, ended)
+    if number := _NO_NUMBER.search(ended.stderr):
+        message = f"the build refused an argument that it cannot read as a number ({number['what']})"
         return _failure(FailureKind.REFUSED, "E-argument-refused", message, ended)
     said = _OVERRIDE.search(ended.stderr) or _ARGUMENT.search(ended.stdout) or _ARGUMENT.search(ended.stderr)
     if not said:
@@ -156,6 +173,14 @@ def _library(ended: Exit) -> Failure | None:
     return _failure(FailureKind.INPUT_MISSING, "E-library-missing", f"shared library {said['what']} not found", ended)
 
 
+def _no_gpu_code(ended: Exit) -> Failure | None:
+    """The build is whole and the GPU too: they are not for each other."""
+    if not _NO_GPU_CODE.search(ended.stderr):
+        return None
+    message = "the build has no code for this GPU (no kernel image is available): compile for its architecture"
+    return _failure(FailureKind.REFUSED, "E-gpu-code-missing", message, ended)
+
+
 def _by_line(pattern: re.Pattern[str], kind: FailureKind, slug: str) -> Callable[[Exit], Failure | None]:
     def reader(ended: Exit) -> Failure | None:
         said = pattern.search(ended.stderr)
@@ -171,6 +196,7 @@ _READERS = (
     _library,
     _model,
     _context,
+    _no_gpu_code,
     _by_line(_DECODE, FailureKind.CRASH, "E-decode-failed"),
     _by_line(_GPU, FailureKind.CRASH, "E-gpu-error"),
 )

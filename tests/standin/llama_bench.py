@@ -2,8 +2,9 @@
 """A stand-in for llama-bench, for what a real engine cannot be made to do on demand. Marked as such; never shipped.
 
 It speaks the arguments and JSON of ik_llama.cpp's llama-bench as far as the harness uses them. What it does besides is
-said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "deaf" | "oom" | "nothing" | "daemon",
-"tps": 100.0, "pp_tps": 100.0, "tg_tps": 100.0, "crash_after": 1}``.
+said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "deaf" | "oom" | "nothing" | "daemon" |
+"replay", "tps": 100.0, "pp_tps": 100.0, "tg_tps": 100.0, "crash_after": 1, "stdout": "", "stderr": "", "code": 0,
+"signal": 0}``; what it replays has its rows where ``ROWS`` stands, and those cut after the first where ``CUT`` does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 _OPTIONS = """-o -m -p -n -pg -gp -r -w -t -b -ub -ctk -ctv -ngl --n-cpu-moe -sm -mg -nkvo -fa -mla -amb -ser -gr -mmp
 -embd -ts -rtr -cuda -mqkv -muge -rcache -thp -ot -fmoe -ger -no-fug -no-ooae -sas"""
@@ -39,12 +41,27 @@ def main() -> int:
     if told["do"] == "nothing":
         return 0
     rows = _rows(asked, told)
+    if told["do"] == "replay":
+        return _replay(rows, told)
     if told["do"] == "crash":
         sys.stdout.write("[\n" + ",\n".join(json.dumps(row) for row in rows[: told.get("crash_after", 0)]))
         sys.stdout.flush()
         os.kill(os.getpid(), signal.SIGSEGV)
     json.dump(rows, sys.stdout)
     return 0
+
+
+def _replay(rows: list[dict[str, object]], told: dict[str, Any]) -> int:
+    """Write what somebody reported, and end as it ended there."""
+    whole = json.dumps(rows)
+    cut = whole[: whole.index("}") + 2]
+    sys.stdout.write(told.get("stdout", "").replace("ROWS", whole).replace("CUT", cut))
+    sys.stderr.write(told.get("stderr", ""))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if told.get("signal"):
+        os.kill(os.getpid(), told["signal"])
+    return int(told.get("code", 0))
 
 
 def _rows(asked: dict[str, str], told: dict[str, float]) -> list[dict[str, object]]:
