@@ -20,7 +20,7 @@ from harness.judging.wording import LEVEL, assumption_text, interval_name, node_
 from harness.reporting.clean import one_line
 from harness.reporting.page import fenced
 from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
-from harness.reporting.summary import differences, indented_detail
+from harness.reporting.summary import differences, indented, indented_detail, loads
 from harness.running.ab_advice import Advice, minutes_for_all
 from harness.running.ab_board import QUAD_PROCESSES
 from harness.running.ab_run import AbResult
@@ -64,6 +64,8 @@ def print_result(console: Console, result: AbResult, *, headed: bool = True) -> 
         console.print(Text(told), soft_wrap=True)
     for verdict in differences(_outputs_verdicts(result)):
         console.print(Text(f"difference:\n{indented_detail(verdict)}"), soft_wrap=True)
+    for verdict in loads(list(result.verdicts.values())):
+        console.print(Text(f"loaded:\n{indented(verdict.load)}"), soft_wrap=True)
     console.print(Text(f"journal: {result.reports}", style="dim"), soft_wrap=True)
 
 
@@ -80,6 +82,8 @@ def markdown(result: AbResult) -> str:
     below = [*told, *(f"- {line}" for line in [*rest, *_does_not_show(result)])]
     for verdict in differences(_outputs_verdicts(result)):
         below += ["", *fenced(verdict.detail)]
+    for verdict in loads(list(result.verdicts.values())):
+        below += ["", "Loaded:", "", *fenced(verdict.load)]
     return "\n".join([*_markdown_head(result), "", *rows, "", *below]) + "\n"
 
 

@@ -95,10 +95,11 @@ def scopes(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
 
 def indented_detail(verdict: Verdict) -> str:
     """A verdict's detail below a line of its own."""
-    return _indented(verdict.detail)
+    return indented(verdict.detail)
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
+    """A text below a line of its own."""
     return "\n".join(f"    {line}".rstrip() for line in clean(text).splitlines())
 
 
@@ -109,7 +110,7 @@ def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 def _print_loads(console: Console, verdicts: Sequence[Verdict]) -> None:
     for verdict in loads(verdicts):
-        console.print(Text(f"loaded: {one_line(verdict.case)}\n{_indented(verdict.load)}"), soft_wrap=True)
+        console.print(Text(f"loaded: {one_line(verdict.case)}\n{indented(verdict.load)}"), soft_wrap=True)
 
 
 def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:
