@@ -6,6 +6,8 @@ work are in ``matrix_plugin`` and are registered only for a run that asks for th
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from _pytest.mark.expression import Expression
 
@@ -43,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, text in _MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {text}")
     if is_wanted(config) and not config.option.help:
+        _require_keyword(config.option.keyword)
         config.pluginmanager.import_plugin("harness.matrix_plugin")
     elif config.option.moe_select and not config.option.help:
         unused = pytest.PytestConfigWarning("--moe-select chooses nothing: the matrix runs with -m moe or --matrix")
@@ -73,6 +76,18 @@ def is_wanted(config: pytest.Config) -> bool:
     except SyntaxError:
         return False  # pytest says it better
     return any(expression.evaluate(_MarkersOf(kind)) for kind in Kind)
+
+
+def _require_keyword(expression: str) -> None:
+    """Refuse a ``-k`` that pytest will not understand, with words of the matrix: ids of cases are full of ``=``.
+
+    Raises:
+        pytest.UsageError: It has one.
+    """
+    if "=" in expression:
+        word = next((word for word in re.split(r"[\s()'\"]+", expression) if "=" in word.strip("=")), "fa=1")
+        message = f"-k {expression!r} cannot look for a '=': choose cases by a part of their ids"
+        raise pytest.UsageError(f"{message}, e.g. --moe-select={word} (repeatable; '!' takes away, '*' stands for any)")
 
 
 class _MarkersOf:

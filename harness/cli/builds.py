@@ -24,6 +24,7 @@ from harness.builds.entry import BuildEntry
 from harness.builds.making import Bench, log_of, made_build
 from harness.builds.provenance import Provenance, commit_differs, provenance_of, short_commit
 from harness.builds.recipe_file import read_recipe
+from harness.builds.recognising import missing_text
 from harness.cli.doing import Doing
 from harness.domain.build import Build, Fork
 from harness.domain.errors import BadInput
@@ -68,7 +69,9 @@ def add(name: str, replace: bool, form: str, **said: Any) -> None:
     entry = _entry(name, **said)
     build = declared_build(name, entry)
     require_name(name)
-    told = _told(_checked_here(build))
+    here = _checked_here(build)
+    told = _told(here)
+    _warn_of_missing(here)
     kept = add_build(name, entry, told, replace=replace)
     _show({"name": name, **_row(kept), "kept_by": _kept_by(name, entry)}, form)
 
@@ -254,6 +257,13 @@ def _checked_here(build: Build) -> Build:
     informed_engine(here).locate()
     check_build(here)
     return here
+
+
+def _warn_of_missing(build: Build) -> None:
+    """Programs that can't be started here: no error, for other machines may have what they miss."""
+    lacking = missing_text(recognised(build).missing) if build.path else ""
+    if lacking:
+        click.echo(f"moe-harness: {lacking}: without its libraries a program does not start here", err=True)
 
 
 def _made_by_recipe(path: Path) -> Provenance:

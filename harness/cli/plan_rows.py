@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
+from harness.builds.recognising import missing_text
 from harness.cli.plan_nodes import place_data, promise_data
 from harness.cli.plan_outputs import outputs_of
 from harness.domain.build import Build
 from harness.domain.case import Case
 from harness.domain.node import NodeFacts
 from harness.domain.words import Status
-from harness.execution.builds import missing_here, present_build
+from harness.domain.workload import OutputProfile, ProfileWorkload
+from harness.execution.builds import missing_by_program, missing_here, present_build
 from harness.models.memory import Memory
 from harness.planning.needs import Needs
 from harness.planning.places import places_of
@@ -72,14 +74,35 @@ def _budget(forecast: CaseForecast | None) -> dict[str, Any] | None:
 
 def _missing_here() -> Callable[[Case], list[str]]:
     """What a case needs and this machine lacks; each build and model is looked for once."""
-    of_build, of_model = cache(_build_missing), cache(model_missing)
-    return lambda case: [text for arm in case.arms for text in (of_build(arm.build), of_model(arm.model)) if text]
+    of_build, of_model = cache(partial(_build_missing, cache(missing_by_program))), cache(model_missing)
+
+    def of_case(case: Case) -> list[str]:
+        asked = _asks_programs(case)
+        texts = ((of_build(arm.build, asked), of_model(arm.model)) for arm in case.arms)
+        return [text for pair in texts for text in pair if text]
+
+    return of_case
 
 
-def _build_missing(build: Build) -> str:
-    """As `build_missing`, for builds whose files are still to be chosen, fetched or made too."""
+def _asks_programs(case: Case) -> tuple[str, ...]:
+    """Programs of builds by path that a case may start."""
+    if isinstance(case.workload, OutputProfile):
+        return ("llama-server", "llama-perplexity")
+    return ("llama-server",) if isinstance(case.workload, ProfileWorkload) else ("llama-bench",)
+
+
+def _build_missing(
+    missing: Callable[[Build], Mapping[str, tuple[str, ...]]], build: Build, programs: tuple[str, ...]
+) -> str:
+    """As `build_missing`, for builds whose files are still to be chosen, fetched or made too, and their libraries."""
     reason = "" if build.is_here else missing_here(build)
-    return f"build {build.name}: {reason}" if reason else build_missing(present_build(build) or build)
+    if reason:
+        return f"build {build.name}: {reason}"
+    here = present_build(build) or build
+    if lacking := build_missing(here):
+        return lacking
+    lacking = missing_text({name: each for name, each in missing(here).items() if name in programs})
+    return f"build {build.name}: {lacking}" if lacking else ""
 
 
 def _row(planned: PlannedCase, needs: Needs, missing: Callable[[Case], list[str]]) -> dict[str, Any]:

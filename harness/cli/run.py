@@ -46,7 +46,7 @@ def run(  # noqa: PLR0917 - click passes by name
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
 
-    For example: moe-harness run local -k pp256 -x
+    For example: moe-harness run local --select=pp256 -x
 
     Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 undecided or infrastructure, 130 Ctrl-C.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.domain.build import Build, Tool
@@ -26,9 +26,25 @@ def beyond(build: Build, asked: Timed | OutputProfile, options: frozenset[str] |
     if build.tool is Tool.EMBEDDED or isinstance(asked, ProfileWorkload):
         return ""
     if isinstance(asked, OutputProfile):
-        is_here = build.path and Path(build.path).expanduser().exists()
-        return lacks_answers([build]) if is_here else ""  # elsewhere, or not made yet: the node will tell
+        return beyond_together([build], asked)
     return untimeable(build.fork, asked) or _unsayable(build, asked, options)
+
+
+def beyond_together(builds: Sequence[Build], asked: Timed | OutputProfile) -> str:
+    """Why builds cannot do one thing in one case, though perhaps each of them alone can; empty if they can.
+
+    Args:
+        builds: The builds of all arms.
+        asked: What the case asks for.
+    """
+    if not isinstance(asked, OutputProfile) or not all(map(_is_known, builds)):
+        return ""  # elsewhere, or not made yet: the node will tell
+    return lacks_answers(builds)
+
+
+def _is_known(build: Build) -> bool:
+    """Whether it can be seen which programs a build has: a wheel needs none."""
+    return build.tool is Tool.EMBEDDED or bool(build.path and Path(build.path).expanduser().exists())
 
 
 def lacks_answers(builds: Iterable[Build]) -> str:
@@ -47,11 +63,20 @@ def lacks_answers(builds: Iterable[Build]) -> str:
     if not without or len(evaluating) == len(compared):
         return ""
     names = " and ".join(dict.fromkeys(f"'{build.name}'" for build in without))
-    other = "" if not any(build in evaluating for build in without) else "; not all of them have llama-perplexity"
     return (
-        f"no llama-server lies beside llama-bench in build {names}, and llama-bench gives no outputs{other}: "
-        "compile with the target llama-server"
+        f"no llama-server lies beside llama-bench in build {names}, and llama-bench gives no outputs"
+        f"{_why_not_evaluated(compared, evaluating)}: compile with the target llama-server"
     )
+
+
+def _why_not_evaluated(compared: Sequence[Build], evaluating: Sequence[Build]) -> str:
+    """Why the ``llama-perplexity`` that some builds have does not help."""
+    if not evaluating:
+        return ""
+    wheels = dict.fromkeys(f"'{build.name}'" for build in compared if build.tool is Tool.EMBEDDED)
+    if not wheels:
+        return "; not all of them have llama-perplexity"
+    return f"; llama-perplexity can be compared with itself only, not with a wheel ({', '.join(wheels)})"
 
 
 def _unsayable(build: Build, workload: Workload, options: frozenset[str] | None) -> str:

@@ -13,7 +13,7 @@ from harness.builds.choosing import as_variant, choose_variant
 from harness.builds.fetching import fetched, in_cache, note_use
 from harness.builds.making import Bench, known_place, made_build
 from harness.builds.provenance import provenance_of
-from harness.builds.recognising import Recognised, recognise
+from harness.builds.recognising import Recognised, missing_libraries, recognise
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.halting import ShouldStop, Stopped, never
@@ -108,6 +108,18 @@ def recognised(build: Build, environment: Mapping[str, str] | None = None) -> Re
     """
     states = tuple((state.st_mtime_ns, state.st_size) for state in (f.stat() for f in BenchEngine(build).locate()))
     return _recognised(replace(build, source=None), tuple(sorted((environment or {}).items())), states)
+
+
+def missing_by_program(build: Build) -> dict[str, tuple[str, ...]]:
+    """Libraries that programs of a build miss on this machine, by program; nothing is known of one without a path.
+
+    Args:
+        build: A build of this machine.
+
+    Raises:
+        BadInput: It is not there.
+    """
+    return missing_libraries(Path(BenchEngine(build).locate()[0]), run_call) if build.path else {}
 
 
 def check_build(build: Build, environment: Mapping[str, str] | None = None) -> None:

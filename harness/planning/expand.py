@@ -23,6 +23,7 @@ from harness.domain.case import (
 from harness.domain.errors import BadInput
 from harness.domain.words import Kind, Status
 from harness.domain.workload import Metric, OutputProfile, ProfileWorkload, Timed, Workload, is_time
+from harness.engines.abilities import beyond_together
 from harness.engines.numbers import changes_numbers
 from harness.pitfalls.catalogue import pitfall_named
 from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
@@ -338,7 +339,10 @@ class _Expansion:
         found = [
             (part, self._workshop.beyond(arm, workload)) for part, arm in zip(_PARTS[len(arms)], arms, strict=True)
         ]
-        reasons = [f"{part}: {reason}" for part, reason in found if reason] or _unlike_clocks(arms, workload)
+        reasons = [f"{part}: {reason}" for part, reason in found if reason] or [
+            *_unlike_clocks(arms, workload),
+            *filter(None, [beyond_together([arm.arm.build for arm in arms], workload)]),
+        ]
         case = Case(kind, tuple(arm.arm for arm in arms), workload, arms[0].node_class, check)
         if compared.outside:
             return PlannedCase(case, origin, Status.NOT_APPLICABLE, compared.outside, compared.note)

@@ -105,3 +105,13 @@ def script_project(folder: Path) -> str:
     script.chmod(0o755)
     commit(folder, "a program without compiling")
     return first
+
+
+def without_library(folder: Path, name: str) -> None:
+    """A real program in a folder, whose ``libmtmd.so`` is gone."""
+    (folder / "mtmd.c").write_text("int images(void) { return 0; }\n")
+    (folder / "main.c").write_text("int images(void);\nint main(void) { return images(); }\n")
+    for argv in (["-shared", "-o", "libmtmd.so", "mtmd.c"], ["-o", name, "main.c", "libmtmd.so"]):
+        subprocess.run(["cc", *argv], cwd=folder, check=True)  # noqa: S607 - whichever compiler there is
+    for file in ("mtmd.c", "main.c", "libmtmd.so"):
+        (folder / file).unlink()

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "builds"))
 
 import pytest
 from build_support import commit as commit_all
-from build_support import git
+from build_support import git, without_library
 
 from harness.cli.main import entry
 from harness.domain.build import Fork
@@ -101,6 +101,29 @@ def test_builds_are_added_listed_and_shown(tmp_path: Path, run: Callable[..., tu
     assert shown["told"]["fork"] == "ik_llama.cpp"
     assert run("builds", "show", "@main")[1]["name"] == "by-path"
     assert run("builds", "show", "./mine")[1]["told"] == run("builds", "show", "by-path")[1]["told"]
+
+
+def test_a_server_that_misses_a_library_is_told_where_its_build_is_kept_shown_and_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no error: on the machine that will run it the library may be there."""
+    without_library(build_in(tmp_path / "mine"), "llama-server")
+
+    def told(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            entry([*words])
+        assert not ended.value.code
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    said = "llama-server misses libmtmd.so"
+    assert f"moe-harness: {said}: without its libraries a program" in told("builds", "add", "b", "--path", "mine")
+    assert f"missing libraries        {said}\n" in told("builds", "show", "b")
+    assert f"missing libraries        {said}\n" in told("builds", "show", "./mine")
+    outputs = '[[checks]]\nkind = "outputs"\nname = "same"\ncontrasts = ["patch"]\nprompts = ["Hello there"]\n'
+    builds = '[builds.old]\nfork = "ik_llama.cpp"\nwheel = "ik-llama-cpp-python"\n[builds.new]\ncatalogue = "b"\n'
+    (tmp_path / "m.toml").write_text(MATRIX.format(builds=builds) + outputs)
+    assert f"note (1 case): not on this machine: build new: {said}" in told("plan", "m.toml")
 
 
 def test_tables_say_the_same_to_people(

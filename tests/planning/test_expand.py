@@ -295,7 +295,7 @@ def test_a_contrast_has_a_workload_only_if_both_arms_have_it() -> None:
             },
             "E-two-output-checks",
             "matrix",
-            "compares the same two arms as matrix: checks[0]",
+            "compares the same arms as matrix: checks[0]",
             id="two output checks of one pair",
         ),
         pytest.param(
@@ -412,6 +412,31 @@ def test_outputs_of_a_bench_alone_are_unsupported_and_its_speeds_say_so(tmp_path
 @pytest.mark.parametrize("program", ["llama-server", "llama-perplexity"])
 def test_outputs_of_a_build_by_path_are_compared_where_a_program_gives_some(tmp_path: Path, program: str) -> None:
     assert unsupported(_with_programs(tmp_path, "llama-bench", program)) == {}
+
+
+@pytest.mark.parametrize("program", ["llama-server", "llama-perplexity"])
+def test_llama_perplexity_is_not_compared_with_a_wheel(tmp_path: Path, program: str) -> None:
+    """Each of the two builds alone could be asked; said where it is planned, and no job asks for it."""
+    for name in ("llama-bench", program):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    builds = {
+        "mine": {"fork": "llama.cpp", "path": str(tmp_path)},
+        "wheel": {"fork": "llama.cpp", "wheel": "xllamacpp"},
+    }
+    pair = {"name": "ab", "factor": "build", "baseline": "wheel", "candidate": "mine"}
+    made = matrix(builds=builds, contrasts=[pair], checks=[OUTPUTS | {"contrasts": ["ab"]}])
+    found = unsupported(made)
+    if program == "llama-server":
+        assert found == {}
+        return
+    assert list(found) == ["equivalence/tiny/wheel..mine/same@any"]
+    (reason,) = found.values()
+    assert reason.startswith("no llama-server lies beside llama-bench in build 'mine'")
+    assert "llama-perplexity can be compared with itself only, not with a wheel ('wheel')" in reason
+    assert one(made, "throughput/tiny/wheel..mine/pp64@any").note.startswith(
+        "outputs are not compared: no llama-server"
+    )
 
 
 def test_what_a_build_on_another_machine_has_is_told_there() -> None:

@@ -207,3 +207,13 @@ def test_a_selection_without_a_matrix_is_warned_of(project: pytest.Pytester) -> 
     result = project.runpytest("--moe-select=pp64")
     result.stdout.fnmatch_lines(["*--moe-select chooses nothing: the matrix runs with -m moe or --matrix*"])
     assert result.ret == 0
+
+
+def test_an_equals_sign_in_k_leads_to_the_option_that_takes_it(project: pytest.Pytester) -> None:
+    """Ids are full of them, and pytest's expressions do not know it."""
+    project.makepyfile("def test_plain() -> None:\n    pass\n")
+    result = project.runpytest(*LOCAL, "-k", "pp64 and (ub=2048 or fa=1)")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*-k 'pp64 and (ub=2048 or fa=1)' cannot look for a '='*--moe-select=ub=2048 *"])
+    without = project.runpytest("-k", "a=1")
+    without.stderr.fnmatch_lines(["*Wrong expression passed to '-k'*"])
