@@ -95,7 +95,16 @@ class ParsedLine:
     @property
     def model(self) -> str:
         """The file of ``-m``; empty where none is said."""
-        return next((part.value for part in self.parts if part.value and part.name in ("-m", "--model")), "")
+        return self._value_of("-m")
+
+    @property
+    def repository(self) -> str:
+        """The repository of ``-hf``, with the quantization behind a colon; empty where none is said."""
+        return self._value_of("-hf").replace(":", "-")
+
+    def _value_of(self, name: str) -> str:
+        values = (part.value for part in self.parts if part.option and name in part.option.names)
+        return next(filter(None, values), "")
 
 
 def parse(command: CommandWords, fork: Fork) -> ParsedLine:

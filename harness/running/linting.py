@@ -107,10 +107,11 @@ def judge_line(request: LintRequest) -> LintResult:
     command = split_command(words[0]) if len(words) == 1 else read_words(words)
     build = _build(request) if request.build else None
     forks = forks_of(command, build.fork if build else request.fork)
-    spoken = request.model or parse(command, forks[0]).model
+    line = parse(command, forks[0])
+    spoken = request.model or line.model
     model = model_named(spoken) if request.model or (spoken and Path(spoken).is_file()) else None
     known = _source(build) if build else KnownSource()
-    quant = _QUANT.search(Path(spoken).stem) if spoken else None
+    quant = _QUANT.search(Path(spoken).stem if spoken else line.repository)
     surroundings = Surroundings(
         number=known.number if request.build_number is None else request.build_number,
         commit=known.commit,

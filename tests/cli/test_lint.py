@@ -90,6 +90,13 @@ def test_the_build_tells_fork_and_number() -> None:
     assert [warning["pitfall"] for warning in told["warnings"]] == ["repacking-drops-mmap"]
 
 
+def test_the_name_of_what_is_not_here_tells_its_quantization() -> None:
+    """A file's, or that of a repository."""
+    for model in ("-m Qwen3-30B-A3B-UD-IQ3_XXS-00001-of-00002.gguf", "-hfr someone/Qwen3-30B-A3B-GGUF:IQ3_XXS"):
+        told = json.loads(run("--format", "json", f"llama-server {model} -ngl 99 -ot exps=CPU -ub 2048 -rtr").output)
+        assert {warning["pitfall"] for warning in told["warnings"]} == {"rtr-hybrid-iq", "repacking-drops-mmap"}
+
+
 def test_the_models_header_is_read(tiny_model: Path, tmp_path: Path) -> None:
     """IQ4_XS, 4 of 32 experts: the k-quants' trap is not its, and 256 tokens are enough."""
     here = tmp_path / "m.gguf"
