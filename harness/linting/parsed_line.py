@@ -99,8 +99,8 @@ class ParsedLine:
 
     @property
     def repository(self) -> str:
-        """The repository of ``-hf``, with the quantization behind a colon; empty where none is said."""
-        return self._value_of("-hf").replace(":", "-")
+        """The repository of ``--hf-repo``, with the quantization behind a colon; empty where none is said."""
+        return self._value_of("--hf-repo").replace(":", "-")
 
     def _value_of(self, name: str) -> str:
         values = (part.value for part in self.parts if part.option and name in part.option.names)
