@@ -106,6 +106,12 @@ def test_a_patched_build_and_its_merge_base(tmp_path: Path) -> None:
     assert told.libraries["libllama.so"] == new / "src" / "libllama.so"
     assert told.features == ("native",)
     assert told.compiler.startswith("GNU ")
+    assert told.missing == {}
+
+    elsewhere = new.rename(tmp_path / "elsewhere")  # as in an archive: no program finds its libraries by itself
+    moved = recognised(Build("moved", build_of(tmp_path / "new.toml").fork, path=str(elsewhere)))
+    assert moved.missing == {}
+    assert moved.libraries["libllama.so"] == elsewhere / "src" / "libllama.so"
 
 
 def run_bench(folder: Path) -> int:
