@@ -21,6 +21,8 @@ CI_WIDTH = 120
 _JUDGED = 3
 """Effects of an attribution that are judged; they come first."""
 _MAX_NAME = 16
+_MOST_LOAD_LINES = 10
+"""Of what is told of loading a case; JUnit, page and journal have all."""
 
 _ORDER = (
     Status.FAIL,
@@ -110,7 +112,10 @@ def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 def _print_loads(console: Console, verdicts: Sequence[Verdict]) -> None:
     for verdict in loads(verdicts):
-        console.print(Text(f"loaded: {one_line(verdict.case)}\n{indented(verdict.load)}"), soft_wrap=True)
+        lines = verdict.load.splitlines()
+        more = [f"and {len(lines) - _MOST_LOAD_LINES} more lines"] if len(lines) > _MOST_LOAD_LINES else []
+        told = indented("\n".join([*lines[:_MOST_LOAD_LINES], *more]))
+        console.print(Text(f"loaded: {one_line(verdict.case)}\n{told}"), soft_wrap=True)
 
 
 def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:

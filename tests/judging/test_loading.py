@@ -17,6 +17,7 @@ from harness.domain.words import Kind, Status
 from harness.judging.judge import judge
 from harness.judging.loading import FORCED, differences
 from harness.reporting.codec import decode, encode
+from harness.reporting.page import markdown_page
 from harness.reporting.summary import summary_text
 
 EXPERTS = ("ffn_down_exps.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight")
@@ -167,3 +168,12 @@ def test_journals_keep_it_and_reports_show_it_once() -> None:
     assert decode(type(process), old) == replace(process, load=None)
     text = summary_text([verdict, replace(verdict, case="throughput/tiny/x/tg@any")])
     assert text.count("blk.3 experts moved from CUDA0 to CPU") == 1
+
+
+def test_a_long_list_is_cut_in_the_terminal() -> None:
+    """The journal and the page have all of it."""
+    verdict = replace(judged(arm(), arm(ot="exps=CPU"), FULL, HYBRID), load="\n".join(f"line {n}" for n in range(30)))
+    text = summary_text([verdict])
+    assert "line 9\n    and 20 more lines\n" in text
+    assert "line 10" not in text
+    assert "line 29" in markdown_page("m", [verdict])
