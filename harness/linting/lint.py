@@ -73,7 +73,7 @@ def lint(command: CommandWords, forks: Sequence[Fork], surroundings: Surrounding
 
 
 def _judged(line: ParsedLine, surroundings: Surroundings) -> Judged:
-    spelling = [*misspelt(line), *said_twice(line)]
+    spelling = [*misspelt(line, surroundings.number_for(line.fork)), *said_twice(line)]
     about = {finding.where for finding in spelling}
     rest = [*ignored(line), *contradictions(line), *traps(line, surroundings)]
     found = [*spelling, *(finding for finding in rest if finding.where not in about or finding.pitfall)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from harness.domain.build import Fork, Tool
 from harness.domain.flags import FlagValue
@@ -110,10 +111,12 @@ class Removed:
 
     Attributes:
         write: What to write in its place; empty: nothing.
+        since: The first build that may lack it.
         said: Since when, and why.
     """
 
     write: str
+    since: int
     said: str
 
 
@@ -179,6 +182,6 @@ def _words_of(said: Said) -> dict[str, dict[str, FlagValue]]:
 
 
 @cache
-def _file(fork: Fork) -> dict[str, dict[str, dict[str, str]]]:
+def _file(fork: Fork) -> dict[str, Any]:
     text = (resources.files("harness.linting") / "options" / f"{fork}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)

@@ -127,7 +127,10 @@ def parse(command: CommandWords, fork: Fork) -> ParsedLine:
 
 
 def values_of(part: Part, line: ParsedLine) -> tuple[FlagValue, ...]:
-    """The flag's values that an option says, as far as they can be read; texts where no flag stands for it."""
+    """The flag's values that an option says, as far as they can be read; texts where no flag stands for it.
+
+    A switch without the value that it needs is taken as it is meant, and as older builds read it: on.
+    """
     option = part.option
     if option is None:
         return ()
@@ -135,7 +138,7 @@ def values_of(part: Part, line: ParsedLine) -> tuple[FlagValue, ...]:
         meant_off = bool(part.stray) and part.stray[0] in OFF_WORDS
         return (0,) if meant_off else (option.values.get("", 1),)
     if part.value is None:
-        return ()
+        return (1,) if option.spec is not None and option.spec.kind is FlagKind.SWITCH else ()
     texts = tests_of(part, line)
     return tuple(value for text in texts if (value := value_of(option, text, line)) is not None)
 

@@ -20,12 +20,21 @@ _INTEGER = re.compile(r"-?\d+")
 _RANGE = re.compile(r"\d+-\d+([+*]\d+)?")
 _TRUNCATED = re.compile(r"\s*-?\d+")
 _THRESHOLD_MOST = 1.0
+_NEEDS_A_WORD = {Fork.IK_LLAMA_CPP: 3985, Fork.LLAMA_CPP: 6303}
+"""The first build in which ``-fa`` may not stand alone: exact for ik_llama.cpp, else the newest known that let it."""
 _PAIR = 2
 
 
-def misspelt(line: ParsedLine) -> Iterator[Finding]:
-    """All findings about single options, in the order of the line."""
+def misspelt(line: ParsedLine, number: int) -> Iterator[Finding]:
+    """All findings about single options, in the order of the line.
+
+    Args:
+        line: The command line.
+        number: The build's number: options and habits of older builds are right there.
+    """
     for part in line.parts:
+        if _was_right(part, line, number):
+            continue
         if part.option is None:
             yield _unknown(part, line)
             continue
@@ -34,6 +43,15 @@ def misspelt(line: ParsedLine) -> Iterator[Finding]:
             if found is not None:
                 yield found
                 break
+
+
+def _was_right(part: Part, line: ParsedLine, number: int) -> bool:
+    """Whether a build of that number took what newer ones do not."""
+    if part.option is None:
+        removed = removed_options(line.fork, line.program).get(part.name)
+        return removed is not None and number < removed.since and len(part.words) == 1
+    bare = part.option.flag == "fa" and part.value is None and not line.is_bench
+    return bare and number < _NEEDS_A_WORD[line.fork]
 
 
 def _unknown(part: Part, line: ParsedLine) -> Finding:

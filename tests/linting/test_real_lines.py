@@ -53,7 +53,7 @@ CASES = [
     ("llama-bench -m m.gguf -ts 3,1 -fmoe 1", IK, ["comma-separates-tests"], "-ts 3/1"),
     ("llama-bench -m a,b.gguf -fmoe 1", IK, ["comma-in-path"], ""),
     ("llama-bench -m m.gguf -p 8k -fmoe 1", IK, ["no-whole-number"], ""),
-    ("llama-bench -m m.gguf -rtr -fmoe 1 -p 512", IK, ["missing-value"], "-rtr 1 -fmoe 1"),
+    ("llama-bench -m m.gguf -rtr -fmoe 1 -p 512", IK, ["missing-value", "repacking-drops-mmap"], "-rtr 1 -fmoe 1"),
     ("llama-bench -m m.gguf -sm row -fmoe 1", IK, ["bad-value"], ""),
     ("llama-bench -m m.gguf -ctk q8 -fmoe 1 -o json", IK, ["bad-value"], "-ctk q8_0"),
     ("llama-bench -m m.gguf -fmoe 1 -d 4096", IK, ["other-programs-option"], "llama-bench -m m.gguf -fmoe 1"),
@@ -215,6 +215,23 @@ def test_every_trap_that_a_line_shows_is_tried() -> None:
 def test_traps_are_not_seen_where_they_are_not(line: str, fork: Fork, facts: dict[str, object], absent: str) -> None:
     """A condition that does not hold, or a build of another range."""
     assert absent not in ids(judge(line, fork, **facts)[fork])
+
+
+@pytest.mark.parametrize(
+    ("line", "fork", "number", "expected"),
+    [
+        ("llama-server -m m -fmoe -ger", IK, 3927, []),
+        ("llama-server -m m -fmoe -ger", IK, 3928, ["removed-option"]),
+        ("llama-server -m m -fmoe 1 -ger", IK, 3927, ["removed-option"]),
+        ("llama-server -m m -fa -ger", IK, 3984, []),
+        ("llama-server -m m -fa -ger", IK, 3985, ["missing-value"]),
+        ("llama-server -m m -fa --no-mmap -ngl 0", MAINLINE, 5318, ["cpu-flash-attention"]),
+        ("llama-server -m m --no-mmap", MAINLINE, 10114, []),
+    ],
+)
+def test_what_older_builds_took_is_right_there(line: str, fork: Fork, number: int, expected: list[str]) -> None:
+    """Options that were removed, and -fa alone."""
+    assert ids(judge(line, fork, number=number, model=DEEPSEEK, gpu_code=False)[fork]) == expected
 
 
 def test_overrides_of_a_server_add_up() -> None:
