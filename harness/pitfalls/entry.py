@@ -90,7 +90,7 @@ class Builds(Table):
 
     Attributes:
         fork: The fork.
-        numbers: Build numbers; ``None``: as far as is known, all.
+        numbers: Build numbers, e.g. ``>=3512, <3572``; left out: as far as is known, all.
         commits: Beginnings of commits that it is about beside them.
         said: Why these.
     """
@@ -120,7 +120,7 @@ class Found(Table):
     Attributes:
         fork: The fork.
         number: The build number.
-        verdict: What was found.
+        verdict: What was found: ``present``, ``gone`` or ``inconclusive``.
         said: The figures.
     """
 
@@ -134,7 +134,7 @@ class When(Table):
     """``[when]``: conditions beside the builds. A key that is left out is no condition.
 
     Attributes:
-        placement: Where it computes.
+        placement: Where it computes: ``cpu``, ``hybrid``, ``gpu``.
         gpu_code: The build has code for GPUs.
         quants: Types or families of the weights most of the work is done with (experts, where there are some).
         holds: Types or families that some weight of the model has.
@@ -142,7 +142,8 @@ class When(Table):
         grouped_queries: Whether the model has fewer heads of keys than of queries.
         latent_attention: Whether its attention is latent.
         experts: Whether it is a mixture of experts.
-        offload: Whether the physical batch reaches the tokens from which experts in RAM are computed on the GPU.
+        offload: Whether the physical batch has ``reached`` the tokens from which experts in RAM are computed on the GPU,
+            or is ``below``.
         mixed_cache: Whether the K and V cache are of different types.
         splits_experts: Whether overrides put ``up`` and ``gate`` of a layer's experts on different devices.
         flags: What other flags have to be.
@@ -207,7 +208,8 @@ class Pitfall(Table):
     Attributes:
         id: Its name; the file's, too.
         title: What it is, in a line.
-        effect: What happens.
+        effect: What happens: ``slower``, ``inert``, ``memory``, ``wrong-output``, ``other-output``, ``fails``,
+            ``misleading``.
         why: Why that happens.
         instead: What to use.
         builds: Which builds it is about.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
 from harness.pitfalls.catalogue import packaged_pitfalls
-from harness.pitfalls.entry import Contrast, Pitfall
+from harness.pitfalls.entry import Builds, Contrast, Found, Pitfall, Report, When
 from harness.pitfalls.wording import described_conditions
 
 _HEAD = """# Pitfalls
@@ -30,10 +31,29 @@ _INDEX = """| pitfall | effect | builds | a run can ask for it |
 """
 
 
+_OWN = """
+## A file of your own
+
+A matrix names it by its path, `pitfall = "mine.toml"`; its `id` is the file's name. Keys that are not listed are errors.
+A flag's value is tested as it is written (`1`, `"q5_1"`), by a list of which one has to match, by `"*"` (whatever is
+said), by a comparison (`">0"`), by `"!=x"` (anything else), or by a pattern that it holds (`"~(^|;)ffn=CPU"`). The files in
+`matrices/pitfalls/` are examples.
+"""
+_TABLES = {
+    "mine.toml": Pitfall,
+    "[[builds]]": Builds,
+    "[[found]]": Found,
+    "[when]": When,
+    "[contrast]": Contrast,
+    "[[sources]]": Report,
+}
+
+
 def page() -> str:
     """The whole page."""
     entries = packaged_pitfalls().values()
-    return _HEAD + _INDEX + "".join(map(_row, entries)) + "".join(f"\n{''.join(_section(entry))}" for entry in entries)
+    sections = "".join(f"\n{''.join(_section(entry))}" for entry in entries)
+    return _HEAD + _INDEX + "".join(map(_row, entries)) + sections + _OWN + "".join(map(_keys, _TABLES))
 
 
 def _row(pitfall: Pitfall) -> str:
@@ -66,6 +86,17 @@ def _contrast(contrast: Contrast) -> str:
         f"A run compares {sides}{f', with {setting} where the matrix does not say them' if setting else ''},"
         f" on {' and '.join(contrast.workloads)}: {low:g} to {high:g} of the speed as reported"
     )
+
+
+def _keys(name: str) -> str:
+    """The keys of a table, by what its class says of them."""
+    table = _TABLES[name]
+    told = dict(re.findall(r"^ {8}(\w+): (.+(?:\n {12}.+)*)", table.__doc__ or "", re.MULTILINE))
+    rows = [
+        f"| `{key}` | {'yes' if field.is_required() else ''} | {' '.join(told[key].replace('``', '`').split())} |\n"
+        for key, field in table.model_fields.items()
+    ]
+    return f"\n| key of `{name}` | required | meaning |\n|---|---|---|\n{''.join(rows)}"
 
 
 if __name__ == "__main__":
