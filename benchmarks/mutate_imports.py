@@ -5,8 +5,9 @@ again. What is checked of each:
 
 * reading raises nothing, and what is read can be written as JSON;
 * no row is made up: its samples stand in the mutant one after another, or its mean does, and so do its token counts;
-* what was not touched is read as it was: each row that ends before the first changed character is there, equal in all
-  fields, or a problem says why not. A Markdown table names its build below: there the build is left out.
+* what was not touched is read as it was: each row that ends before the first changed character, and each object of JSON
+  that still stands anywhere, is there, equal in all fields, or a problem says why not. A Markdown table names its build
+  below: there build and settings are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from harness.cli.import_file import row_json
 from harness.domain.imported import Imported, ImportedBuild, ImportedRow
+from harness.engines.bench_scan import scan
 from harness.engines.imported.reading import decoded, read_output
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "recordings"
@@ -93,12 +95,12 @@ class Base:
     Attributes:
         name: Its recording.
         text: The text.
-        rows: Its rows, with the index in the text at which each has ended.
+        rows: Its rows, each with the index in the text at which it has ended, and its own text where it is an object.
     """
 
     name: str
     text: str
-    rows: tuple[tuple[ImportedRow, int], ...]
+    rows: tuple[tuple[ImportedRow, int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,15 @@ def _base(name: str) -> Base:
     return Base(name, text, tuple(_ends(text, name)))
 
 
-def _ends(text: str, name: str) -> Iterator[tuple[ImportedRow, int]]:
+def _ends(text: str, name: str) -> Iterator[tuple[ImportedRow, int, str]]:
     """Rows and where they end: a row is there as soon as the text up to its end is."""
     rows = read_output(text, name).rows
     ends = [found.end() for found in re.finditer(r"\}|\n", text)]
     counts = iter([(end, len(read_output(text[:end], name).rows)) for end in ends])
+    starts = scan(text).starts
     for number, row in enumerate(rows, 1):
-        yield row, next(end for end, count in counts if count >= number)
+        end = next(end for end, count in counts if count >= number)
+        yield row, end, text[starts[number - 1] : end] if starts else ""
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------
@@ -283,12 +287,11 @@ def _numbers(text: str) -> list[float]:
 
 
 def _changed(base: Base, damaged: Mutant, read: Imported) -> str:
-    """Which row before the first damage is not as it was, without a word about it."""
-    present = Counter(_plain(row, base.name) for row in read.rows)
-    for row, end in base.rows:
-        if end > damaged.kept:
-            return ""
-        if not present[_plain(row, base.name)] and not read.problems:
+    """Which row that stands there untouched is not as it was, without a word about it."""
+    present = {_plain(row, base.name) for row in read.rows}
+    for row, end, text in base.rows:
+        whole = end <= damaged.kept or (text != "" and text in damaged.text)
+        if whole and not read.problems and _plain(row, base.name) not in present:
             return f"lost or changed {row}"
     return ""
 
