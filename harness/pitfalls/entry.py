@@ -142,8 +142,8 @@ class When(Table):
         grouped_queries: Whether the model has fewer heads of keys than of queries.
         latent_attention: Whether its attention is latent.
         experts: Whether it is a mixture of experts.
-        offload: Whether the physical batch has ``reached`` the tokens from which experts in RAM are computed on the GPU,
-            or is ``below``.
+        offload: Whether the physical batch has ``reached`` the tokens from which experts in RAM are computed on the
+            GPU, or is ``below``.
         mixed_cache: Whether the K and V cache are of different types.
         splits_experts: Whether overrides put ``up`` and ``gate`` of a layer's experts on different devices.
         flags: What other flags have to be.

@@ -34,10 +34,10 @@ _INDEX = """| pitfall | effect | builds | a run can ask for it |
 _OWN = """
 ## A file of your own
 
-A matrix names it by its path, `pitfall = "mine.toml"`; its `id` is the file's name. Keys that are not listed are errors.
-A flag's value is tested as it is written (`1`, `"q5_1"`), by a list of which one has to match, by `"*"` (whatever is
-said), by a comparison (`">0"`), by `"!=x"` (anything else), or by a pattern that it holds (`"~(^|;)ffn=CPU"`). The files in
-`matrices/pitfalls/` are examples.
+A matrix names it by its path, `pitfall = "mine.toml"`; its `id` is the file's name. Keys that are not listed are
+errors. A flag's value is tested as it is written (`1`, `"q5_1"`), by a list of which one has to match, by `"*"`
+(whatever is said), by a comparison (`">0"`), by `"!=x"` (anything else), or by a pattern that it holds
+(`"~(^|;)ffn=CPU"`). The files in `matrices/pitfalls/` are examples.
 """
 _TABLES = {
     "mine.toml": Pitfall,
