@@ -89,7 +89,10 @@ def lint(  # noqa: PLR0917 - click passes by name
 def _run(plan: AbPlan, reports: Path | None) -> AbResult:
     folder = fresh_folder(reports)
     with view_for(Console(stderr=True), plan) as view:
-        return run_ab(plan, folder, view.draw)
+        result = run_ab(plan, folder, view.draw)
+    if result.stopped:
+        raise KeyboardInterrupt  # of this pitfall and of all that would follow
+    return result
 
 
 def as_json(result: LintResult) -> dict[str, Any]:

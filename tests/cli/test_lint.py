@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -140,6 +141,20 @@ def test_what_a_run_found_stands_beside_the_warning(
     assert found["fmoe-off"].word is expected
     assert found["repacking-drops-mmap"].word is Pitfall.NOT_APPLICABLE
     assert found["repacking-drops-mmap"].said.startswith("not asked: it costs memory")
+
+
+def test_a_run_that_is_stopped_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 130, and no other pitfall is begun: the end of the first run is planted."""
+    begun: list[object] = []
+
+    def stopped(plan: object, *_: object) -> SimpleNamespace:
+        begun.append(plan)
+        return SimpleNamespace(stopped=True)
+
+    monkeypatch.setattr("harness.cli.lint.run_ab", stopped)
+    line = "llama-server -m x -no-fmoe -rtr -ngl 99 -ot exps=CPU -ub 2048"
+    assert code_of("--verify", "--build", "ik", "-m", "tiny-moe:Q4_K_M", "--placement", "hybrid", line) == 130
+    assert len(begun) == 1
 
 
 def _asked(line: str, pitfall: str, fork: Fork, build: str) -> linting.AbRequest:
