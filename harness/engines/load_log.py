@@ -30,7 +30,7 @@ _BUFFER = re.compile(
 )
 _USES = {"": "weights", "model": "weights", "RS": "state"}
 _OVERRIDE = re.compile(r"[Tt]ensor (?P<tensor>\S{1,200}) .{0,80}?buffer type overridd?en to (?P<buffer>\S{1,60})")
-_HOME = re.compile(r"layer\s+(?P<layer>\d{1,5})(?:: dev = | assigned to device )(?P<device>[\w.:-]{1,40})")
+_HOME = re.compile(r"layer\s+(?P<layer>\d{1,5}) assigned to device (?P<device>[\w.:-]{1,40})")
 _OFFLOADED = re.compile(r"offloaded (?P<some>\d{1,6})/(?P<all>\d{1,6}) layers to GPU")
 _LOADING = re.compile(r"loaded meta data with \d+ key-value")
 _CONTEXT = re.compile(r"[: ]n_ctx\s+= \d+\s*$")

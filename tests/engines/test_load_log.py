@@ -64,6 +64,12 @@ def test_a_gpu_tells_its_layers_its_buffers_and_where_the_experts_lie() -> None:
     assert ik.buffers[:2] == (Buffer("weights", "CUDA_Host", 72.62), Buffer("weights", "CUDA0", 4.58))
 
 
+def test_a_layer_is_at_home_where_its_weights_are() -> None:
+    """Its cache can lie elsewhere."""
+    load = read_load_log("load_tensors: layer   0 assigned to device CUDA0\nllama_kv_cache: layer   0: dev = CPU\n")
+    assert load.homes == (Placed("0", (), "CUDA0"),)
+
+
 def test_each_kind_of_notice_is_kept_once_with_its_line() -> None:
     """Six layers that do not merge are one notice."""
     load = recorded("ik_llama_cpp-55d3c05.load_muge")

@@ -9,13 +9,16 @@ from job_support import ANY, QUICK, WORKLOADS, job_of, wheel_arm
 
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
+from harness.domain.flags import FlagValue
 from harness.domain.job import Job
 from harness.domain.load_facts import Buffer, LoadFacts
 from harness.domain.measurement import ProcessRun
 from harness.domain.model import Model
 from harness.domain.stopping import RunWholeSchedule
+from harness.domain.workload import Workload
 from harness.engines.engine import Order
 from harness.engines.flags import complete
+from harness.engines.load_log import read_load_log
 from harness.execution.events import ProcessDone
 from harness.execution.load_plan import with_plan
 from harness.execution.run_job import run_job
@@ -71,3 +74,43 @@ def test_gpus_are_estimated_where_the_build_used_one(tiny_model: Path) -> None:
     assert {buffer.device for buffer in on_gpu.planned} == {"RAM", "GPU 0"}
     assert with_plan(None, order, ()) is None
     assert with_plan(LoadFacts(), order, ()) == LoadFacts()
+
+
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+BUILD = Build("mainline", Fork.LLAMA_CPP, path="/nowhere/llama-bench")
+LARGE, TINY = Model("q", card="qwen3-30b-a3b", quant="IQ4_XS"), Model("t", card="tiny-moe", quant="F16")
+
+
+def recorded(name: str, model: Model, **flags: FlagValue) -> LoadFacts:
+    """What a recorded process on an H200 said, with what is estimated for it."""
+    load = read_load_log((RECORDINGS / f"llama_cpp-0c1e570.cuda_{name}.stderr.txt").read_text("utf-8"))
+    arm = Arm(BUILD, model, complete(BUILD, {"ngl": 99, "fa": 1, **flags}))
+    order = Order(arm, Path("model.gguf"), (Workload(64, 0), Workload(0, 4)), 1, None, 8, logs=True)
+    found = with_plan(load, order, (143155 * 2**20,))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "flags"),
+    [("gpu", LARGE, {"ub": 2048}), ("hybrid", LARGE, {"ot": "exps=CPU"}), ("partial", TINY, {"ngl": 3})],
+)
+def test_what_a_gpu_was_estimated_to_hold_is_what_it_held(name: str, model: Model, flags: dict[str, FlagValue]) -> None:
+    """Weights and KV cache to a hundredth of a MiB, on a real one."""
+    load = recorded(name, model, **flags)
+    printed = {buffer.use: buffer.mib for buffer in load.buffers if buffer.device == "CUDA0"}
+    planned = {buffer.use: buffer.mib for buffer in load.planned if buffer.device == "GPU 0"}
+    assert [planned[use] for use in ("weights", "KV")] == pytest.approx(
+        [printed[use] for use in ("weights", "KV")], abs=0.02
+    )
+
+
+def test_a_hybrid_placement_on_a_real_gpu_in_words() -> None:
+    """From all on the GPU to experts in RAM."""
+    assert differences(recorded("gpu", LARGE), recorded("hybrid", LARGE))[:5] == [
+        "blk.0-47 experts moved from CUDA0 to CPU",
+        "weights in CPU_Mapped 157.7 -> 15541.0 MiB",
+        "weights in CUDA0 15626.7 -> 758.7 MiB",
+        "compute in CUDA0 42.7 -> 139.5 MiB",
+        "graph splits 2 -> 146 (98 for one token)",
+    ]
