@@ -23,9 +23,10 @@ _MOST_NOTICES = 24
 _MOST_BUFFERS = 256
 _LONGEST_NOTICE = 240
 
-_MIB = r"(?P<mib>\d{1,9}(?:\.\d{1,6})?) MiB"
+_MIB = r"(?P<mib>\d{1,9}(?:[.,]\d{1,6})?) MiB"
+"""Some locales write a comma."""
 _BUFFER = re.compile(
-    r"[: ](?P<device>[A-Za-z][\w.:-]{0,40})\s+(?:DSV4 \S+ )?(?P<use>model |KV |RS |state |compute |output )?\s*"
+    r"(?:^|: )\s*(?P<device>[A-Za-z][^:=]{0,60}?)\s+(?:DSV4 \S+ )?(?P<use>model |KV |RS |state |compute |output )?\s*"
     rf"buffer size\s*=\s*{_MIB}"
 )
 _USES = {"": "weights", "model": "weights", "RS": "state"}
@@ -63,7 +64,7 @@ _NOTICE = re.compile(
     r"forcing (?:off|k_cache)|not supported|unsupported|fall(?:ing)? ?back|disabl(?:ed|ing)\b|turning (?:\S+ ){0,3}off"
     r"|not compatible|cannot be used with|ignoring|changing (?:MLA|mla|split mode)|retrying without|did not merge"
     r"|[Mm]erged only|requires|is required for|NOT defined|failed to|not implemented|is not active|consider using"
-    r"|does not support|do(?:es)? not work|crippled|skipping|not available",
+    r"|does not support|do(?:es)? not work|crippled|skipping|not available|missing support",
     re.IGNORECASE,
 )
 _NO_NOTICE = re.compile(
@@ -100,7 +101,7 @@ def told_load(order: Order, ended: Exit, *, beside: bool = False) -> LoadFacts |
     Args:
         order: What it was asked to do.
         ended: How it ended and what it wrote.
-        beside: Whether parts of its log are on standard output: builds of ik_llama.cpp before 2026 print some there.
+        beside: Whether parts of its log are on standard output: older builds of ik_llama.cpp print some there.
     """
     if not order.logs:
         return None
@@ -202,7 +203,7 @@ class _Reading:
 
     def _buffer(self, found: re.Match[str]) -> None:
         said = (found["use"] or "").strip()
-        use, device, mib = _USES.get(said, said), found["device"], float(found["mib"])
+        use, device, mib = _USES.get(said, said), found["device"], float(found["mib"].replace(",", "."))
         if use == "weights":
             if device in self._loaded or len(self._loaded) < _MOST_BUFFERS:
                 self._loaded[device] = self._loaded.get(device, 0.0) + mib

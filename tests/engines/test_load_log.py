@@ -97,6 +97,8 @@ def test_each_kind_of_notice_is_kept_once_with_its_line() -> None:
         ("llama_init: DeepSeek4 has no independent V-cache; ignoring requested V-cache type q8_0", "ctv", "f16"),
         ("sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism", "", ""),
         ("ggml_cuda: op FLASH_ATTN_EXT falling back to CPU", "", ""),
+        ("layer 2 is assigned to device CUDA0 but Flash Attention is on CPU (usually missing support)", "", ""),
+        (" MLA is only available for LLM_ARCH_DEEPSEEK2 -> turning off MLA", "mla", "0"),
     ],
 )
 def test_what_a_build_does_otherwise_is_a_notice_about_its_flag(line: str, flag: str, value: str) -> None:
@@ -137,6 +139,18 @@ def test_gpu_lines_of_both_forks_and_all_spellings_of_splits() -> None:
     debug = "tensor blk.3.ffn_up_exps.weight (80 MiB q4_K) buffer type overridden to CPU\n"
     one = (Placed("3", ("ffn_up_exps.weight",), "CPU"),)
     assert [read_load_log(text).overrides for text in (old, sized, debug)] == [one, one, one]
+
+
+def test_devices_with_names_of_several_words_and_commas_in_figures_are_read() -> None:
+    """As people published them."""
+    load = read_load_log(
+        "llm_load_tensors: AMD Radeon RX 7900 XTX (RADV NAVI31) buffer size = 18671.19 MiB\n"
+        "llm_load_tensors:        CPU buffer size = 24079,77 MiB\n"
+    )
+    assert load.buffers == (
+        Buffer("weights", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 18671.19),
+        Buffer("weights", "CPU", 24079.77),
+    )
 
 
 @pytest.mark.parametrize(
