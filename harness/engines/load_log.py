@@ -56,6 +56,8 @@ _SETTINGS = {
     "rope_cache": "rcache",
     "graph_reuse": "gr",
 }
+_BATCHES = {"n_batch": "b", "n_ubatch": "ub"}
+"""Cut to the context of each workload: the largest counts."""
 _NEGATED = {"fused_up_gate": "no_fug"}
 _WORDS = {"enabled": "1", "disabled": "0", "true": "1", "false": "0"}
 _MODES = {"mmap": "1", "none": "0"}
@@ -258,6 +260,9 @@ class _Reading:
         name, value = found["name"].strip(), _WORDS.get(found["value"], found["value"])
         if name in _SETTINGS:
             self._settings[_SETTINGS[name]] = value
+        elif name in _BATCHES and value.isdecimal():
+            flag, before = _BATCHES[name], int(self._settings.get(_BATCHES[name], 0))
+            self._settings[flag] = str(max(before, int(value)))
         elif name in _NEGATED and value in ("0", "1"):
             self._settings[_NEGATED[name]] = str(1 - int(value))
 

@@ -22,6 +22,8 @@ _PLACING = frozenset(
 """Flags that say where things lie, or that move them beside what they say."""
 _CPU = "CPU"
 _EXPERTS = re.compile(r"ffn_(?:up|down|gate|gate_up)(?:_ch)?exps\.(?:weight|scale|bias)|ffn_\w+_exps\.\w+")
+_CUT = frozenset({"b", "ub"})
+"""Flags that contexts cut to what a workload fills: worth telling only where they are what is compared."""
 _OPEN = frozenset({"auto", "-1", "none", ""})
 """Values that leave it to the build."""
 _DIGITS = re.compile(r"\d+")
@@ -122,7 +124,7 @@ def load_notes(evidence: Evidence) -> list[str]:
         load = load_of(evidence, index)
         if load is None:
             continue
-        declared = {*arm.shown, *_declared(evidence)}
+        declared = {*arm.shown} - _CUT | {*_declared(evidence)}
         done = [f"{each}" for each in forced(arm, load) if each.flag in declared]
         told += [f"{evidence.label(index)} {text}" for text in (*done, *idle(arm, load))]
     if moved := undeclared_moves(evidence):
@@ -153,7 +155,8 @@ def load_text(evidence: Evidence) -> str:
         load = load_of(evidence, index)
         if load is None:
             continue
-        told = [*map(str, forced(arm, load)), *idle(arm, load), *_against_plan(load)]
+        done = [f"{each}" for each in forced(arm, load) if each.flag not in _CUT or each.flag in _declared(evidence)]
+        told = [*done, *idle(arm, load), *_against_plan(load)]
         lines += [f"{evidence.label(index)}: {text}" for text in told]
     if len(evidence.case.arms) == 2:  # noqa: PLR2004 - baseline and candidate
         one, other = (load_of(evidence, index) for index in (0, 1))

@@ -60,6 +60,7 @@ def test_a_gpu_tells_its_layers_its_buffers_and_where_the_experts_lie() -> None:
     assert (partial.offloaded, partial.homes) == ((3, 7), (Placed("0-3", (), "CPU"), Placed("4-6", (), "CUDA0")))
     assert {Buffer("KV", "CPU", 0.5), Buffer("KV", "CUDA0", 0.25)} <= set(partial.buffers)
     ik = recorded("ik_llama_cpp-8337e4cd.cuda_tiny")
+    assert (whole.values["b"], whole.values["ub"]) == ("64", "64"), "asked were 2048"
     assert (ik.overrides, ik.offloaded, ik.splits) == ((Placed("0-5", EXPERTS, "CUDA_Host"),), (7, 7), 14)
     assert ik.buffers[:2] == (Buffer("weights", "CUDA_Host", 72.62), Buffer("weights", "CUDA0", 4.58))
 

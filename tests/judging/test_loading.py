@@ -118,6 +118,19 @@ def test_a_contrast_that_a_forced_flag_leaves_is_told_of_it() -> None:
     assert f"candidate ik+fa=1+rtr=1 asked fa=1, the build did fa=0 ('{GROK}')" in both.reason
 
 
+def test_physical_batches_that_no_workload_fills_are_no_contrast() -> None:
+    """Contexts cut them to the workload; beside another contrast that is not worth a word."""
+    cut = LoadFacts(settings=(("b", "512"), ("ub", "512")))
+    verdict = judged(arm(ub=512, b=2048), arm(ub=2048, b=2048), cut, cut)
+    assert (verdict.status, verdict.slug) == (Status.UNSUPPORTED, FORCED)
+    assert "no contrast in ub: candidate ik+b=2048+ub=2048 asked ub=2048, the build did ub=512 on" in verdict.reason
+    filled = LoadFacts(settings=(("b", "2048"), ("ub", "2048")))
+    assert judged(arm(ub=512, b=2048), arm(ub=2048, b=2048), cut, filled).status is not Status.UNSUPPORTED
+    other = judged(arm(ub=2048), arm(ub=2048, fmoe=0), cut, cut)
+    assert "ub" not in other.load
+    assert "asked ub" not in other.reason
+
+
 def test_a_single_arm_says_what_its_flag_became() -> None:
     """Its figure is the other value's."""
     one = arm(fa=1)
