@@ -210,7 +210,10 @@ def _experts(spec: FlagSpec, value: FlagValue) -> FlagValue:
     text = str(_text(spec, value)).replace(" ", "")
     if text.lower() in ("", NONE):
         return spec.default
-    return text if _EXPERTS.fullmatch(text) else _refuse()
+    if not _EXPERTS.fullmatch(text):
+        return _refuse()
+    # The second number is a share of the largest weight, whatever ik_llama.cpp's documentation makes of `-ser 1,6`.
+    return text if 0 <= float(text.partition(",")[2]) <= 1 else _refuse()
 
 
 def _refuse() -> FlagValue:
@@ -237,6 +240,6 @@ _EXPECTED: Mapping[FlagKind, Callable[[FlagSpec], str]] = MappingProxyType(
         FlagKind.TEXT: lambda _: "a text without control characters",
         FlagKind.OVERRIDES: lambda _: "'pattern=BUFFER' pieces joined by ';', or 'none'",
         FlagKind.SPLIT: lambda _: "shares by device joined by '/', e.g. '3/1', or 'none'",
-        FlagKind.EXPERTS: lambda _: "'least experts,threshold', e.g. '6,0.5', or 'none'",
+        FlagKind.EXPERTS: lambda _: "'least experts,threshold from 0 to 1', e.g. '6,0.5', or 'none'",
     }
 )

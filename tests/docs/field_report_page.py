@@ -22,11 +22,11 @@ AREAS = {
 }
 _HEAD = """# Field reports
 
-What users of both forks, and of harnesses around them, reported: what the product does about each, and the tests that show
-it. Where a test stands beside a reason, it shows a part, and the reason says which part is not there.
+What users of both forks, and of harnesses around them, reported: what the product does about each, and the tests that
+show it. Where a test stands beside a reason, it shows a part, and the reason says which part is not there.
 
-Failures are replayed by a stand-in for `llama-bench` (`tests/standin/llama_bench.py`), and changes of speed are judged from
-the reported figures: neither those builds nor those GPUs are at hand. The data is `tests/data/field_reports.toml`.
+Failures are replayed by a stand-in for `llama-bench` (`tests/standin/llama_bench.py`), and changes of speed are judged
+from the reported figures: neither those builds nor those GPUs are at hand. The data is `tests/data/field_reports.toml`.
 
 """
 _COLUMNS = "| id | reported | what the product does | shown by | why not, or not yet |\n|---|---|---|---|---|\n"

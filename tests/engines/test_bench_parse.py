@@ -135,12 +135,44 @@ def test_a_planted_difference_of_any_kind_is_named_with_both_values(
     assert f"echoed {value!r}" in report.failure.message
 
 
-def test_layers_of_ncmoe_are_echoed_as_overrides_by_ik_llama_cpp() -> None:
-    echoed = r"exps=CPU,blk\.0\.(ffn_(up|down|gate)_exps\.weight)=CPU"
-    asked = full(IK, flags={**FULL, "ot": "exps=CPU", "ncmoe": 1})
-    rows = [{**row, "override_tensor": echoed} for row in rows_of(IK)]
+@pytest.mark.parametrize("layers", [0, 1, 2, 48])
+def test_layers_of_ncmoe_are_echoed_as_overrides_by_ik_llama_cpp(layers: int) -> None:
+    each = [rf"blk\.{layer}\.(ffn_(up|down|gate)_exps\.weight)=CPU" for layer in range(layers)]
+    asked = full(IK, flags={**FULL, "ot": "exps=CPU", "ncmoe": layers})
+    rows = [{**row, "override_tensor": ",".join(["exps=CPU", *each])} for row in rows_of(IK)]
     assert read(asked, ended(json.dumps(rows))).failure is None
-    assert read(full(IK, flags={**FULL, "ot": "exps=CPU", "ncmoe": 2}), ended(json.dumps(rows))).rows == ()
+    more = full(IK, flags={**FULL, "ot": "exps=CPU", "ncmoe": layers + 1})
+    assert read(more, ended(json.dumps(rows))).rows == ()
+
+
+OLDER = {
+    "load_mode": ("use_mmap", True, False),
+    "flash_attn": ("flash_attn", True, False),
+}
+"""Fields of llama.cpp today, what they were before, and how those said what the order asks for and the opposite."""
+
+
+@pytest.mark.parametrize("field", OLDER)
+def test_fields_of_older_llama_cpp_are_compared_as_they_were(field: str) -> None:
+    """Switches were booleans, and mapping had a field of another name."""
+    older, same, other = OLDER[field]
+    asked = full(MAINLINE, flags={**FULL, "mmap": 1, "ncmoe": 0})
+    gone = (field, "n_cpu_moe")
+    newer = ({**row, "load_mode": "mmap"} for row in rows_of(MAINLINE))
+    rows = [{name: value for name, value in row.items() if name not in gone} for row in newer]
+    report = read(asked, ended(json.dumps([{**row, older: same} for row in rows])))
+    assert report.failure is None
+    assert report.engine["not_echoed"] == "ncmoe", "the build had no such field yet: nothing says it is 0"
+    failure = read(asked, ended(json.dumps([{**row, older: other} for row in rows]))).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.ECHO_MISMATCH
+    assert f"{older}: asked" in failure.message
+
+
+def test_a_backend_that_prints_another_ones_value_is_not_believed() -> None:
+    """Older ik_llama.cpp printed Vulkan's value as kompute's."""
+    rows = [{**row, "cuda": False, "vulkan": True, "kompute": True} for row in rows_of(IK)]
+    assert read(full(IK), ended(json.dumps(rows))).engine["backends"] == "vulkan"
 
 
 def test_a_flag_that_the_row_does_not_echo_is_told() -> None:

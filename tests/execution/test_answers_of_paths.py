@@ -116,6 +116,14 @@ def test_each_fault_of_a_server_has_its_name_and_costs_no_timing(
     assert not processes_below(tmp_path)
 
 
+def test_a_bench_that_crashes_does_not_cost_the_answers(tmp_path: Path, tiny_model: Path) -> None:
+    """Another program of the build gives them, and they are judged by themselves."""
+    apart, *timed = _run(_arm(tmp_path / "crash", tiny_model, "crash"))
+    assert apart.failure is None
+    assert [output.prompt for output in apart.outputs] == ["a", "b"]
+    assert [run.failure.kind for run in timed if run.failure] == [FailureKind.CRASH]
+
+
 def test_what_was_answered_before_a_fault_is_kept_and_the_rest_is_missing(tmp_path: Path, tiny_model: Path) -> None:
     apart, *_ = _run(_arm(tmp_path / "late", tiny_model, "die_second"), design=FAST)
     assert apart.failure

@@ -11,13 +11,19 @@ import signal
 from pathlib import Path
 
 import pytest
-from job_support import QUICK, job_of, standin_arm
+from job_support import QUICK, WORKLOADS, job_of, standin_arm
 
+from harness.domain.case import Case, FloorCheck
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.measurement import ProcessRun
+from harness.domain.policy import Policy
 from harness.domain.stopping import RunWholeSchedule
+from harness.domain.words import Kind, Status
 from harness.execution.events import Finished, ProcessDone
+from harness.execution.node import probe_node
 from harness.execution.run_job import run_job
+from harness.judging.judge import judge
+from harness.judging.record import JobRecord
 
 TABLE = "| model | size | params | backend | ngl | test | t/s |\n| --- | --- | --- | --- | --- | --- | --- |\n"
 USAGE = "usage: llama-bench [options]\n  -m, --model <filename> (default: models/7B/ggml-model-q4_0.gguf)\n"
@@ -162,10 +168,14 @@ def test_a_program_that_timeout_ended_was_not_short_of_memory(tmp_path: Path, ti
 
 
 def test_rows_of_a_process_that_ended_badly_are_not_success(tmp_path: Path, tiny_model: Path) -> None:
-    """Report exit-then-score: a whole output, and exit code 1."""
+    """Report exit-then-score: a whole output, and exit code 1. A floor far below its speed is not met by it."""
     run = replayed(tmp_path, tiny_model, stdout="ROWS", code=1)
     assert failure_of(run).kind is FailureKind.CRASH
     assert "whole rows: pp32, tg4" in failure_of(run).message
+    job = job_of(standin_arm(tmp_path / "standin", tiny_model, "replay"), design=QUICK)
+    case = Case(Kind.THROUGHPUT, job.arms, WORKLOADS[0], job.node_class, FloorCheck(1.0))
+    verdict = judge(case, JobRecord(job, (run,), None, probe_node()), Policy())
+    assert (verdict.status, verdict.slug) == (Status.FAIL, "E-exit-code")
 
 
 def test_rows_before_the_end_of_an_open_array_are_kept(tmp_path: Path, tiny_model: Path) -> None:

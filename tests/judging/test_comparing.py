@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -267,6 +268,23 @@ def test_rows_meet_where_their_axes_agree() -> None:
     found = compare_sides(Side(tuple(ours)), Side(tuple(theirs)), AT_3_5)
     assert [one.settings for one in found] == ["fa=0 ub=512:1024", "fa=1 ub=512:1024"]
     assert all("contrast: ub differs (512 v 1024)" in one.notes for one in found)
+
+
+@pytest.mark.parametrize("field", ["devices", "no_op_offload", "no_host", "repack", "lazy_mode", "what_comes_next"])
+def test_rows_that_differ_in_any_field_are_not_put_together(tmp_path: Path, field: str) -> None:
+    """Also in fields that llama.cpp's own script does not look at, and in such as nobody knows yet."""
+    recorded = json.loads((RECORDINGS / f"{MAINLINE}.full_2.json").read_text())[0]
+    for name, factor in (("a", 1), ("b", 2)):
+        rows = [
+            {**recorded, field: value, "samples_ns": [time * factor * (1 + value) for time in recorded["samples_ns"]]}
+            for value in (0, 1)
+        ]
+        for row_ in rows:
+            del row_["samples_ts"]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    found = compare_sides(side(tmp_path / "a.json"), side(tmp_path / "b.json"), AT_3_5)
+    assert [round(one.ratio.value, 3) for one in found if one.ratio] == [0.5, 0.5]
+    assert len({one.settings for one in found}) == 2
 
 
 def test_a_flag_that_one_side_alone_varies_leaves_rows_alone() -> None:

@@ -96,7 +96,8 @@ def _overrides(value: object) -> str:
 def _expert_reduction(value: object) -> str:
     """Empty, or ik's ``min experts,threshold``."""
     text = _text(value)
-    parse_expert_reduction(text)
+    if not 0 <= parse_expert_reduction(text)[1] <= 1:
+        raise ValueError("a threshold from 0 to 1 after the experts, e.g. '6,0.5'")
     return text
 
 

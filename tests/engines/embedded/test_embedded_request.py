@@ -121,6 +121,7 @@ def test_ik_refuses_mainlines_flags() -> None:
         (MAINLINE, "ot", "=CPU"),
         (MAINLINE, "ot", 3),
         (IK, "ser", "six"),
+        (IK, "ser", "1,6"),
         (IK, "ctv", "bf16"),
         (IK, "mla", 4),
     ],
