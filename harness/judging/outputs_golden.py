@@ -10,6 +10,7 @@ from harness.domain.golden import MODEL, TENSORS, TOKENIZER, Asked, Golden, Reco
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.outputs import Output
 from harness.domain.words import Status
 from harness.domain.workload import OutputProfile
 from harness.judging.outputs import judge_outputs
@@ -68,6 +69,12 @@ def against_golden(  # noqa: PLR0917 - what a verdict on outputs rests on
     allowed = allowed_of(record.arm, arm, check, job.tolerances, node, recorded_on=record.node)
     limits = limits_of(record.arm.model)
     return together([judge_outputs(record.run.outputs, run.outputs, profile, limits, allowed) for run in answering])
+
+
+def unfit(outputs: Sequence[Output], arm: Arm, profile: OutputProfile) -> str:
+    """Why answers can't be recorded; empty if they can: held against themselves they pass."""
+    itself = judge_outputs(outputs, outputs, profile, limits_of(arm.model), allowed_of(arm, arm, None, (), None))
+    return "" if itself.status is Status.PASS else itself.why
 
 
 def missing(key: str) -> Golden:

@@ -27,6 +27,11 @@ def incomplete(outputs: Mapping[str, Output], profile: OutputProfile) -> str:
     return ""
 
 
+def answered_twice(outputs: Sequence[Output]) -> str:
+    """The first prompt with more than one answer: nobody could tell which one counts; empty where each has one."""
+    return next((name for name, count in Counter(output.prompt for output in outputs).items() if count > 1), "")
+
+
 def generates(output: Output) -> bool:
     """Whether its source generates at all."""
     return output.source is not Source.PERPLEXITY

@@ -261,10 +261,12 @@ def _in_both(
     """Whether both arms have positions of a kind, at all prompts where either does.
 
     Raises:
-        Unreadable: Some prompts have them in one arm alone.
+        Unreadable: Some prompts have them in one arm alone; or all, although both arms were read in the same way.
     """
     ours, theirs = ({i for i, both in enumerate(tables) if kind in both[arm]} for arm in (0, 1))
     if not ours or not theirs:
+        if (ours or theirs) and all(each.source is Source.EMBEDDED for pair in pairs for each in pair):
+            raise Unreadable(f"{CANDIDATE if ours else BASELINE} has lost its {kind} positions")
         return False  # a source that gives none: told in the scope
     alone = sorted(ours ^ theirs)
     if alone:

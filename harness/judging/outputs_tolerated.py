@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.domain.tolerance import Figures
-from harness.judging.quants import Limits
+from harness.domain.tolerance import ContrastClass, Figures
+from harness.judging.quants import Limits, Quant
 from harness.judging.tolerances import (
     OWN_FACTOR,
     QUANTILE_DECODED,
     QUANTILE_POSITIONS,
     Allowed,
     at_most,
+    floor_of,
     for_positions,
     largest,
     times,
 )
+
+_MOST_BELIEVED = floor_of(Quant.COARSE, ContrastClass.BACKEND)
+"""No sound arm that was measured came from itself, or from any other, further than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,14 @@ class Tolerated:
         hard: Margin of the reference, nats, above which another token is no rounding.
         source: Where the limits are from, in words.
         notes: What a reader has to know of the arms' own noise.
+        believed: The limits without what no measurement of sound arms explains; ``None`` where that is nothing.
     """
 
     figures: Figures
     hard: float
     source: str
     notes: tuple[str, ...] = ()
+    believed: Tolerated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,8 @@ def tolerated(
     """The limits: floors, or what the arms do to themselves under harmless changes where that is more.
 
     The candidate's own noise widens them no further than the widest shipped floor, or the baseline's own noise: a
-    candidate that is broken under another batch must not be excused by it.
+    candidate that is broken under another batch must not be excused by it. The baseline's own noise counts whole, but a
+    baseline that moves more than anything sound was seen to is no reference: ``believed`` has the limits without that.
 
     Args:
         allowed: Floors, and where they are from.
@@ -88,11 +95,18 @@ def tolerated(
                 f"the candidate differs from itself by more than is believed to be harmless ({_by(candidates_own)})"
             )
     figures = largest(parts) or allowed.floor
+    hard = max(limits.flip, OWN_FACTOR * largest_own_flip)
+    believed_figures = largest([at_most(parts[1], _MOST_BELIEVED), *parts[:1], *parts[2:]]) if ours else figures
+    believed_hard = min(hard, OWN_FACTOR * limits.flip)
+    unbelieved = believed_figures != figures or believed_hard != hard
+    if unbelieved:
+        notes.append(f"the baseline differs from itself by more than is believed to be harmless ({_by(own)})")
     source = allowed.source
     if figures != allowed.floor:
         noise = f"{OWN_FACTOR:g} times what an arm differs from itself"
         source += f", and where that is more {noise} ({_both(own, candidates_own)})"
-    return Tolerated(figures, max(limits.flip, OWN_FACTOR * largest_own_flip), source, tuple(notes))
+    strict = Tolerated(believed_figures or figures, believed_hard, source) if unbelieved else None
+    return Tolerated(figures, hard, source, tuple(notes), strict)
 
 
 def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) -> tuple[Row, ...]:

@@ -19,7 +19,7 @@ from harness.domain.words import Equivalence
 from harness.domain.workload import OutputProfile
 from harness.execution.events import JobEvent
 from harness.execution.executors import executor_factory
-from harness.judging.outputs_sound import incomplete, not_finite
+from harness.judging.outputs_golden import unfit
 from harness.judging.stopping import SequentialStopping
 from harness.planning.goldens import recordings
 from harness.planning.jobs import plan_jobs
@@ -158,7 +158,7 @@ def _recording(planned: PlannedCase, verdict: Verdict, tries: Mapping[str, JobTr
     assert isinstance(check, OutputCheck)  # noqa: S101 - recordings are checks of outputs
     assert isinstance(profile, OutputProfile)  # noqa: S101 - and ask prompts
     tried, run = _answered(check.reference, tries)
-    fault = _unfit(run, profile) if run else verdict.reason
+    fault = unfit(run.outputs, planned.case.arms[0], profile) if run else verdict.reason
     if fault or run is None or tried is None or tried.node is None:
         return Recording(check.reference, Change.FAILED, fault or verdict.reason, detail=verdict.detail)
     record = Record(
@@ -187,9 +187,3 @@ def _answered(key: str, tries: Mapping[str, JobTry]) -> tuple[JobTry | None, Pro
                 runs = (run for run in tried.runs if run.step.arm == reference.arm and run.step.outputs)
                 return tried, next((run for run in runs if run.outputs and not run.failure), None)
     return None, None
-
-
-def _unfit(run: ProcessRun, profile: OutputProfile) -> str:
-    """Why answers can't be a reference; empty if they can."""
-    answers = {output.prompt: output for output in run.outputs}
-    return incomplete(answers, profile) or not_finite(answers)

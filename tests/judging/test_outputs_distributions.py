@@ -38,6 +38,8 @@ from harness.ranking import NO_TOKEN, Table, pack, pack_values, unpack
 
 BASE = answers_of()
 WIDEST = Figures(mean=0.015, decode_mean=0.015, median=4e-3, p90=0.035, decode_p90=0.045, p99=0.12, maximum=0.35)
+HUGE = Figures(99.0, 99.0, 99.0, 99.0, 99.0, 99.0, 99.0)
+BASE_FORCED = Gaps(pack_values(np.zeros(FORCED, np.float32)), ())
 
 
 def but(outputs: Sequence[Output], name: str, **changes: object) -> tuple[Output, ...]:
@@ -203,6 +205,23 @@ def test_forced_answers_that_are_cut_into_other_tokens_are_broken() -> None:
     assert "the answer to prompt 'p1' is tokenized differently" in found.why
 
 
+@pytest.mark.parametrize("lost", ["prefill", "forced", "greedy"])
+def test_positions_that_one_embedded_arm_lost_are_no_equality(lost: str) -> None:
+    cut = tuple(replace(each, **{lost: None}) for each in answers_of(1e-4))
+    for found in (judged(cut, BASE), judged(BASE, cut)):
+        assert (found.status, found.slug) == (Status.ERROR, "E-outputs-unreadable")
+        assert "has lost its" in found.why
+    served = tuple(replace(each, source=Source.SERVER) for each in cut)
+    assert judged(served, BASE).status is Status.PASS, "a source that gives none has lost none"
+
+
+def test_two_answers_to_one_prompt_are_no_equality() -> None:
+    wrong = replace(BASE[0], tokens=BASE[0].tokens[::-1])
+    for found in (judged((wrong, *BASE), BASE), judged(BASE, (wrong, *BASE))):
+        assert (found.status, found.slug) == (Status.ERROR, "E-outputs-unreadable")
+        assert "two answers to prompt 'p0'" in found.why
+
+
 def test_nothing_asked_is_no_equality() -> None:
     assert judged((), profile=replace(WIDE, prompts=())).status is Status.ERROR
 
@@ -223,6 +242,18 @@ def test_a_candidate_that_differs_from_itself_is_not_excused_by_it() -> None:
     assert "the candidate differs from itself by more than is believed to be harmless" in found.why
     modest = judged(with_varied(answers_of(0.05), 0.05), BASE, allowed=replace(F16, widest=WIDEST))
     assert modest.status is Status.PASS
+
+
+def test_a_baseline_that_is_broken_under_a_harmless_change_lets_nothing_pass() -> None:
+    """Its own noise is twice as large as any that sound arms showed: then it is no reference, and excuses nobody."""
+    found = judged(answers_of(3.0), with_varied(BASE, 3.0))
+    assert (found.status, found.equivalence) == (Status.INCONCLUSIVE, Equivalence.DIFFERENT)
+    assert "the baseline differs from itself by more than is believed to be harmless" in found.why
+    assert "the baseline is no reference" in found.why
+    assert not found.speed_may_be_judged
+    assert judged(answers_of(1e-3), with_varied(BASE, 3.0)).status is Status.PASS, "needs none of that noise"
+    flips = with_gaps(BASE[0], Gaps(pack_values(np.zeros(PREFILL, np.float32)), (40.0,)), BASE_FORCED)
+    assert judged(answers_of(3.0), (flips, *BASE[1:]), allowed=replace(F16, floor=HUGE)).status is Status.INCONCLUSIVE
 
 
 def test_few_positions_are_not_held_to_means_of_many() -> None:
@@ -283,7 +314,7 @@ def test_a_single_kept_token_tells_no_margin() -> None:
 
 
 def test_sources_without_prompt_positions_say_so() -> None:
-    served = tuple(replace(each, prefill=None) for each in answers_of(0.001))
+    served = tuple(replace(each, prefill=None, source=Source.SERVER) for each in answers_of(0.001))
     found = judged(served, BASE)
     assert found.equivalence is Equivalence.GREEDY
     assert "prompt positions (a server gives none)" in found.scope

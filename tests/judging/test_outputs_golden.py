@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from judging_support import ANY, BASELINE, CANDIDATE, NODE, run
-from outputs_support import WIDE, answers_of
+from outputs_support import FORCED, PREFILL, WIDE, answers_of, logits_of, table_of
 
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
@@ -16,7 +17,7 @@ from harness.domain.golden import MODEL, TENSORS, TOKENIZER, ArmReference, Asked
 from harness.domain.job import Design, Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import Gpu, NodeFacts
-from harness.domain.outputs import Output
+from harness.domain.outputs import Output, Ranks
 from harness.domain.policy import Policy
 from harness.domain.stopping import AfterOutputs
 from harness.domain.tolerance import ContrastClass
@@ -24,8 +25,10 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Equivalence, Kind, Status
 from harness.judging.judge import judge
 from harness.judging.outputs_allowed import contrast_class
+from harness.judging.outputs_golden import unfit
 from harness.judging.record import JobRecord
 from harness.judging.stopping import SequentialStopping
+from harness.ranking import pack
 
 KEY = "gold/tiny/ik@any"
 CHECK = OutputCheck("gold", "reference", reference=KEY)
@@ -55,6 +58,22 @@ def test_the_same_answers_are_bitwise() -> None:
     found = judged(GOOD)
     assert (found.status, found.equivalence) == (Status.PASS, Equivalence.BITWISE)
     assert found.expected == f"outputs equivalent to those on record as {KEY}"
+
+
+def test_only_what_passes_beside_itself_can_be_recorded() -> None:
+    """Neither NaN that the engine's flag did not tell, nor damage, nor a lost or doubled answer."""
+    good = answers_of()
+    assert unfit(good, BASELINE, WIDE) == ""
+    table = table_of(logits_of("p0", PREFILL))
+    nan = replace(good[0], prefill=pack(replace(table, logprobs=np.full_like(table.logprobs, np.nan))))
+    damaged = replace(good[0], forced=Ranks(FORCED, 20, "!"))
+    for first, told in (
+        ((nan,), "NaN"),
+        ((damaged,), "damaged"),
+        ((), "no answer"),
+        ((good[0], good[0]), "two answers"),
+    ):
+        assert told in unfit((*first, *good[1:]), BASELINE, WIDE)
 
 
 def test_rounding_passes_and_noise_fails() -> None:
