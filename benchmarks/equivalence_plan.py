@@ -37,6 +37,7 @@ _SHAPES: Mapping[str, Mapping[str, object]] = {
     "short": {
         "layers": 4, "heads": 4, "kv_heads": 4, "experts": 8, "experts_used": 2, "expert_width": 512
     },
+    "lean": {"layers": 5, "heads": 4, "experts": 16, "experts_used": 4},
 }  # fmt: skip
 """What is changed in the packaged tiny card: 6 layers, 256 wide, 8 heads of 64, 2 of keys, 4 of 32 experts used."""
 
@@ -53,7 +54,7 @@ class Net:
     """A network of random weights.
 
     Attributes:
-        shape: ``tiny`` as the packaged card, ``wide`` or ``short``.
+        shape: ``tiny`` as the packaged card, ``wide``, ``short`` or ``lean``.
         seed: Of its weights, its prompts and of where faults are planted.
         role: What it is for.
     """
@@ -118,6 +119,11 @@ HARMLESS: Mapping[Fork, Mapping[str, Mapping[str, FlagValue]]] = {
     },
 }
 """Changes that leave the network as it is, by fork."""
+COMBINED: Mapping[Fork, Mapping[str, Mapping[str, FlagValue]]] = {
+    Fork.LLAMA_CPP: {"fa0-ub48": {"fa": 0, "ub": 48}},
+    Fork.IK_LLAMA_CPP: {"fa0-ub48": {"fa": 0, "ub": 48}, "fmoe0-fa0": {"fmoe": 0, "fa": 0}},
+}
+"""Two of them at once, for scored networks."""
 FAULTS: Mapping[str, Mapping[str, object]] = {
     "kv-dropped-1": {"kind": "kv_dropped", "cells": 1},
     "kv-dropped-4": {"kind": "kv_dropped", "cells": 4},
@@ -135,13 +141,14 @@ MUST = (
 """Each of these has to be found at 4,000 positions."""
 
 
-def harmless_ways(*, threads: bool = False) -> Iterator[Way]:
-    """Every harmless way; or with two threads only."""
+def harmless_ways(*, threads: bool = False, combined: bool = False) -> Iterator[Way]:
+    """Every harmless way, those of two changes at once too where asked; or with two threads only."""
     for fork, ways in HARMLESS.items():
         if threads:
             yield Way(f"{SHORT[fork]}-t2", fork, {"t": 2}, prompts=2)
-        else:
-            yield from (Way(f"{SHORT[fork]}-{name}", fork, flags) for name, flags in ways.items())
+            continue
+        changes = {**ways, **(COMBINED[fork] if combined else {})}
+        yield from (Way(f"{SHORT[fork]}-{name}", fork, flags) for name, flags in changes.items())
 
 
 def broken_ways(seed: int, prompts: int = 8, only: tuple[str, ...] = ()) -> Iterator[Way]:

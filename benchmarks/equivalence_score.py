@@ -87,7 +87,7 @@ def answers_of(kept: Kept, ways: Iterator[Way]) -> list[Answers]:
 
 def harmless_pairs(kept: Kept, *, budgets: Sequence[int] = (250, 1000)) -> Iterator[Judged]:
     """Every pair of sound ways, each once."""
-    sound = answers_of(kept, harmless_ways())
+    sound = answers_of(kept, harmless_ways(combined=True))
     for one, other in itertools.combinations(sound, 2):
         yield from _judged(kept, one, other, budgets)
     # Two threads on few cores crawl: these answer few prompts.

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from harness.domain.model import Model
 
+_Q4_K = re.compile(r"(?:^|[^A-Z0-9])Q4_K(?:$|[^A-Z0-9])")
+_IQ4_XS = re.compile(r"(?:^|[^A-Z0-9])IQ4_XS(?:$|[^A-Z0-9])")
 _COARSE = re.compile(r"(?:^|[^A-Z0-9])(?:I?Q[1-4]_|I?Q[1-4](?:$|[^0-9])|MXFP4|NVFP4|TQ[12]_)")
 _MIDDLE = re.compile(r"(?:^|[^A-Z0-9])(?:Q8_|Q6_|Q5_|I?Q[5-8]_)")
 _FULL = re.compile(r"(?:^|[^A-Z0-9])(?:B?F16|F32)")
@@ -18,6 +20,8 @@ class Quant(StrEnum):
 
     FULL = "16 bits"
     MIDDLE = "5 to 8 bits"
+    Q4_K = "Q4_K"
+    IQ4_XS = "IQ4_XS"
     COARSE = "4 bits and less"
     UNKNOWN = "unknown quantization"
 
@@ -42,13 +46,28 @@ COARSE = Limits(tie=0.5, hard=2.0, flip=3.0)
 UNKNOWN = Limits(tie=FINE.tie, hard=COARSE.hard, flip=COARSE.flip)
 """Neither a tie is granted easily nor a difference proven easily: what lies between is left undecided."""
 
-_LIMITS = {Quant.FULL: FINE, Quant.MIDDLE: FINE, Quant.COARSE: COARSE, Quant.UNKNOWN: UNKNOWN}
+_LIMITS = {
+    Quant.FULL: FINE,
+    Quant.MIDDLE: FINE,
+    Quant.Q4_K: COARSE,
+    Quant.IQ4_XS: COARSE,
+    Quant.COARSE: COARSE,
+    Quant.UNKNOWN: UNKNOWN,
+}
+_PATTERNS = (
+    (Quant.Q4_K, _Q4_K),
+    (Quant.IQ4_XS, _IQ4_XS),
+    (Quant.COARSE, _COARSE),
+    (Quant.MIDDLE, _MIDDLE),
+    (Quant.FULL, _FULL),
+)
+"""The first that is found: the types that have floors of their own stand before the others of their width."""
 
 
 def quant_of(model: Model) -> Quant:
     """The class of a model: by its declared quantization, else by its file's name."""
     text = (model.quant or model.path or model.file_name).upper()
-    for quant, pattern in ((Quant.COARSE, _COARSE), (Quant.MIDDLE, _MIDDLE), (Quant.FULL, _FULL)):
+    for quant, pattern in _PATTERNS:
         if pattern.search(text):
             return quant
     return Quant.UNKNOWN

@@ -14,7 +14,7 @@ from harness.judging.outputs import judge_outputs
 from harness.judging.outputs_allowed import allowed_of
 from harness.judging.outputs_sound import is_degenerate
 from harness.judging.outputs_verdict import OutputsVerdict
-from harness.judging.quants import COARSE, FINE, UNKNOWN, Limits, limits_of
+from harness.judging.quants import COARSE, FINE, UNKNOWN, Limits, Quant, limits_of, quant_of
 from harness.judging.textdiff import show_divergence
 
 ALLOWED = allowed_of(BASELINE, CANDIDATE, None, (), None)
@@ -142,6 +142,22 @@ def test_degenerate_texts(tokens: tuple[int, ...], expected: bool) -> None:
 )
 def test_limits_follow_the_quantization(model: Model, limits: Limits) -> None:
     assert limits_of(model) is limits
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"),
+    [
+        ("a-UD-Q4_K_XL.gguf", Quant.Q4_K),
+        ("a-Q4_K_M.gguf", Quant.Q4_K),
+        ("a-IQ4_XS.gguf", Quant.IQ4_XS),
+        ("a-IQ4_NL.gguf", Quant.COARSE),
+        ("a-Q4_0.gguf", Quant.COARSE),
+        ("a-Q5_K_M.gguf", Quant.MIDDLE),
+        ("a-IQ4_XSS.gguf", Quant.COARSE),
+    ],
+)
+def test_types_with_floors_of_their_own_are_told_from_others_of_their_width(name: str, quant: Quant) -> None:
+    assert quant_of(Model("m", path=name)) is quant
 
 
 def test_text_differences_show_control_characters() -> None:
