@@ -4,7 +4,7 @@ Networks of random weights are run by both wheels, in ways that leave them as th
 engine is a fresh child process, started, asked and read as in any run; what it said is kept and judged by the product's
 own judge. Tolerances come from the calibration networks alone; the scored ones are others, some of another shape.
 
-    python benchmarks.equivalence.py [--work FOLDER] [--minutes 600] [--quick] [--judge-only] [--floors]
+    python benchmarks/equivalence.py [--work FOLDER] [--minutes 600] [--quick] [--judge-only] [--floors]
 
 It goes on where it stopped. ``--floors`` prints what the calibration networks showed: the numbers of
 ``harness.judging.tolerances`` were fixed by it before the scored networks were run.

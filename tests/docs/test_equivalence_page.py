@@ -16,6 +16,7 @@ from harness.judging.tolerances import (
     OWN_FACTOR,
     QUANTILE_DECODED,
     QUANTILE_POSITIONS,
+    SURPLUS,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,6 +43,14 @@ def test_the_limits_are_those_of_the_judge(said: str) -> None:
 def test_the_glossary_has_the_same() -> None:
     assert f"more than {FINE.flip:g} nat (4-bit weights: {COARSE.flip:g})" in GLOSSARY
     assert f"a measured floor, or {TIMES[OWN_FACTOR]} what an arm does to itself" in GLOSSARY
+
+
+def test_the_surpluses_are_those_of_the_floors() -> None:
+    assert SURPLUS.mean == SURPLUS.median
+    assert SURPLUS.decode_mean == SURPLUS.p90 == SURPLUS.p99
+    assert SURPLUS.decode_p90 == SURPLUS.maximum
+    said = f"{SURPLUS.mean:g} for mean and median, {SURPLUS.p90:g} for the mean of decoded positions, p90 and p99, "
+    assert f"{said}{SURPLUS.maximum:g} for the 90th percentile of decoded positions and the maximum" in PAGE
 
 
 @pytest.mark.parametrize("word", [*Equivalence, *ContrastClass])
