@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from field_report_page import AREAS, Report, page, reports
@@ -46,6 +47,25 @@ def test_a_report_says_what_it_must(report: Report) -> None:
         path, _, name = test.partition("::")
         assert name.startswith("test_")
         assert name in names_of(path), test
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "tests/execution/test_field_failures.py::test_a_reported_failure_has_its_kind_and_its_words",
+        "tests/judging/test_field_speeds.py::test_a_reported_change_is_found_in_the_speed_that_changed",
+    ],
+)
+def test_a_report_that_names_a_table_of_cases_is_in_it(test: str) -> None:
+    """And each case of it is named by its report: ``ID`` or ``ID, what else``."""
+    tree = ast.parse((ROOT / test.partition("::")[0]).read_text(encoding="utf-8"))
+    keys = [key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys if is_text(key)]
+    ids = {report.id for report in REPORTS}
+    assert {report.id for report in REPORTS if test in report.tests} == {key.split(",")[0] for key in keys} & ids
+
+
+def is_text(node: ast.expr | None) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_the_page_is_of_the_table() -> None:
