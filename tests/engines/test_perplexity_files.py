@@ -1,7 +1,8 @@
 """Files of logits, and the program that writes them.
 
 The writer here follows ``log_softmax`` and ``process_logits`` of both forks' sources: a stand-in, for no wheel brings
-the program. Files of a real one were read by hand: positions and tokens were those of the wheel's library.
+the program. Files of real ones of both forks were read by hand: positions and tokens were those of the wheels'
+libraries, and ik_llama.cpp's distributions too (8337e4cd, CPU, tiny-moe, 20 positions), to a divergence of 3e-8 nat.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_support import ended, order, path_build
+from engine_support import ended, order, path_build, recording
 from numpy.typing import NDArray
 
 from harness.domain.build import Build, Fork
@@ -254,15 +255,15 @@ def test_other_programs_and_missing_ones_are_told(build: Build, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "listed",
+    "help_text",
     [
-        pytest.param("       --kl-divergence        computes KL-divergence to logits", id="ik_llama.cpp"),
-        pytest.param("--save-all-logits, --kl-divergence-base FNAME", id="llama.cpp"),
+        pytest.param(recording(Fork.IK_LLAMA_CPP, "perplexity_help.txt"), id="ik_llama.cpp"),
+        pytest.param("--save-all-logits, --kl-divergence-base FNAME\n", id="llama.cpp"),
     ],
 )
-def test_either_forks_help_tells_that_it_is_one(build: Build, listed: str) -> None:
+def test_either_forks_help_tells_that_it_is_one(build: Build, help_text: str) -> None:
     """ik_llama.cpp takes --save-all-logits and does not list it."""
-    assert PerplexityEngine(build, f"usage: llama-perplexity [options]\n{listed}\n").locate()
+    assert PerplexityEngine(build, help_text).locate()
 
 
 def test_it_times_nothing_and_needs_prompts(build: Build) -> None:

@@ -15,10 +15,11 @@ from harness.domain.build import Fork, Tool
 from harness.domain.flags import FlagValue
 from harness.engines.flag_spec import FlagKind
 from harness.engines.flags import complete, specs
-from harness.engines.server_flags import server_argv, server_help_options, unsayable
+from harness.engines.server_flags import server_argv, server_flags, server_help_options, unsayable
 
 HELP = (RECORDINGS / "llama_cpp-b11549.server_help.txt").read_text(encoding="utf-8")
 OPTIONS = server_help_options(HELP)
+IK_HELP = (RECORDINGS / "ik_llama_cpp-8337e4cd.perplexity_help.txt").read_text(encoding="utf-8")
 STANDIN = Path(__file__).parent.parent / "standin"
 WITHOUT_A_GPU = frozenset({"-b", "-ub", "-fa", "-ctk", "-ctv", "-ot", "--no-mmap", "-rtr", "-no-fmoe", "-ger", "-amb"})
 """Some of what ik_llama.cpp lists where it was compiled for the CPU (read in common.cpp of 8337e4cd, not recorded)."""
@@ -39,6 +40,14 @@ def test_options_are_found_at_the_margin_and_indented() -> None:
     assert {"-ngl", "--gpu-layers", "-nkvo", "--no-kv-offload", "-lm", "--cache-ram", "-fit"} <= OPTIONS
     indented = "general:\n\n  -no-fmoe, --no-fused-moe  off\n         --no-mmap  no map\n  - isolate: no option"
     assert server_help_options(indented) == {"-no-fmoe", "--no-fused-moe", "--no-mmap"}
+
+
+@pytest.mark.parametrize(("fork", "text"), [(Fork.LLAMA_CPP, HELP), (Fork.IK_LLAMA_CPP, IK_HELP)])
+def test_a_real_help_lists_every_option_that_is_needed(fork: Fork, text: str) -> None:
+    """Or its build would be refused for want of an option that its parser takes; ik_llama.cpp's is of a CPU build."""
+    options = server_help_options(text)
+    needed = {name: way for name, (way, *_) in server_flags(fork).items() if not way.for_gpus}
+    assert {name for name, way in needed.items() if not way.options <= options} == set()
 
 
 @pytest.mark.parametrize("fork", list(Fork))
