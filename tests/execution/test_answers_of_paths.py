@@ -17,16 +17,21 @@ from job_support import ANY, QUICK, processes_below
 
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
+from harness.domain.case import Case, ContrastCheck, Expectation, OutputCheck
 from harness.domain.failure import FailureKind
 from harness.domain.job import Design, Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.model import Model
 from harness.domain.outputs import Source
+from harness.domain.policy import Policy
 from harness.domain.stopping import RunWholeSchedule
+from harness.domain.words import Kind, Status
 from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.engines.flags import complete
 from harness.execution.events import Finished, ProcessDone
 from harness.execution.run_job import run_job
+from harness.judging.judge import judge
+from harness.judging.record import JobRecord
 from harness.ranking import unpack
 
 TESTS = Path(__file__).parent.parent
@@ -117,11 +122,16 @@ def test_each_fault_of_a_server_has_its_name_and_costs_no_timing(
 
 
 def test_a_bench_that_crashes_does_not_cost_the_answers(tmp_path: Path, tiny_model: Path) -> None:
-    """Another program of the build gives them, and they are judged by themselves."""
-    apart, *timed = _run(_arm(tmp_path / "crash", tiny_model, "crash"))
-    assert apart.failure is None
-    assert [output.prompt for output in apart.outputs] == ["a", "b"]
-    assert [run.failure.kind for run in timed if run.failure] == [FailureKind.CRASH]
+    """Another program of the build gives them, and they are judged by themselves: the speed fails, the outputs pass."""
+    arms = _arm(tmp_path / "rows", tiny_model), _arm(tmp_path / "crash", tiny_model, "crash")
+    design = dataclasses.replace(QUICK, calibration=True)  # two servers of the same bytes are a contrast here
+    runs = _run(*arms, design=design)
+    assert [run.step.apart for run in runs if run.failure] == [False]
+    record = JobRecord(Job(arms, (Workload(32, 0),), PROFILE, ANY, design, cases=()), tuple(runs))
+    outputs = Case(Kind.EQUIVALENCE, arms, PROFILE, ANY, OutputCheck("c", "build"))
+    assert judge(outputs, record, Policy()).status is Status.PASS
+    speed = Case(Kind.THROUGHPUT, arms, Workload(32, 0), ANY, ContrastCheck("c", "build", Expectation.NO_REGRESSION))
+    assert judge(speed, record, Policy()).slug == "E-crash"
 
 
 def test_what_was_answered_before_a_fault_is_kept_and_the_rest_is_missing(tmp_path: Path, tiny_model: Path) -> None:
