@@ -14,6 +14,8 @@ from harness.domain.verdict import Estimate
 _REACHES = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 9.0, 99.0)
 """Gains that an axis may end at; its other end is the loss that undoes it."""
 _ROOM = 1.25
+_ROUNDING = 1e-9
+"""What an axis may be short of: a ratio and its reciprocal are rounded differently and have the same axis."""
 _WIDE = 4.0
 """Intervals of more than so many margins do not stretch the axis: they are cut off at its ends."""
 
@@ -52,7 +54,7 @@ class Axis:
     def around(cls, ratios: Iterable[Estimate], margin: float, width: int) -> Axis:
         """The smallest axis on which all ratios, most of their intervals and twice the margin have room."""
         farthest = max([2 * math.log1p(margin), *(_reach(ratio, margin) for ratio in ratios)])
-        gain = next((gain for gain in _REACHES if math.log1p(gain) >= farthest), _REACHES[-1])
+        gain = next((gain for gain in _REACHES if math.log1p(gain) >= farthest - _ROUNDING), _REACHES[-1])
         return cls(gain, width - 1 + width % 2)
 
     def position(self, ratio: float) -> int:

@@ -76,15 +76,15 @@ def test_a_card_of_a_file_has_the_files_quantization(tmp_path: Path) -> None:
 def test_sizes_and_absence_of_what_is_fetched(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model by digest is missing until the cache has it; one by address is only not yet here."""
+    """A model by digest is missing until the cache has it; one by address is fetched until then."""
     digest = file_sha256(tiny_model)
     monkeypatch.setenv("MOE_CACHE_DIR", str(tmp_path / "none"))
     by_digest, by_address = Model("x", sha256=(digest,)), Model("x", url="https://h/m.gguf", sha256=(digest,))
     assert digest in model_missing(by_digest)
-    assert model_missing(by_address) == ""
+    assert model_missing(by_address).endswith("it is fetched from https://h/m.gguf by the first job that needs it")
     assert model_shape(by_address) is None
     monkeypatch.undo()
-    assert model_missing(by_digest) == ""
+    assert model_missing(by_digest) == model_missing(by_address) == ""
     shapes = model_shape(by_digest), model_shape(by_address)
     assert [shape.file_bytes for shape in shapes if shape] == [tiny_model.stat().st_size] * 2
 

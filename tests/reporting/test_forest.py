@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.domain.verdict import Estimate
@@ -57,6 +57,7 @@ def test_every_point_of_the_table_is_on_its_axis(found: list[Estimate], width: i
 
 
 @given(ratios, st.integers(7, 60))
+@example(ratio(1.5, 1.5, 1.5), 7)
 def test_swapping_the_arms_mirrors_the_line(found: Estimate, width: int) -> None:
     swapped = ratio(1 / found.value, 1 / found.high, 1 / found.low)
     axis = Axis.around([found], MARGIN, width)
