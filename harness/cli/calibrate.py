@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from harness.cli.calibrate_outputs import calibrate_outputs
@@ -68,6 +69,8 @@ def calibrate(  # noqa: PLR0917 - click passes by name
     if outputs:
         if model or build or fork:
             raise click.UsageError("--outputs goes by the output checks of a matrix; -m, --build and --fork have none.")
+        if context.get_parameter_source("minutes") is not ParameterSource.DEFAULT:
+            raise click.UsageError("--minutes is time to measure speed; --outputs times nothing: leave one out.")
         context.exit(calibrate_outputs(_one_matrix(arguments), patterns, store, reports, form))
     targets, policy = _asked(model, build, fork, patterns, arguments)
     kept = store or spreads_path()

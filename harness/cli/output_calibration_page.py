@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.domain.tolerance import Figures
+from harness.judging.outputs_allowed import not_set
+from harness.judging.tolerances import QUANTILE_DECODED, QUANTILE_POSITIONS
 from harness.judging.wording import node_text
 from harness.reporting.clean import one_line
 from harness.running.output_calibration import ModelResult, OutputCalibration, PlantedFault
@@ -56,13 +57,17 @@ def _json(found: OutputCalibration, store: Path) -> dict[str, Any]:
             {
                 "model": model.target.model.name,
                 "verdict": model.word,
-                "tolerances": [each.model_dump(mode="json") for each in model.found],
+                "tolerances": [_json_tolerance(each) for each in model.found],
                 "faults": [{**asdict(fault), "found": fault.found} for fault in model.faults],
                 "troubles": list(model.troubles),
             }
             for model in found.models
         ],
     }
+
+
+def _json_tolerance(each: Found) -> dict[str, Any]:
+    return {**each.model_dump(mode="json"), "not_set": not_set(each.positions, each.decoded)}
 
 
 def _print(console: Console, found: OutputCalibration, store: Path) -> None:
@@ -106,14 +111,17 @@ def _tolerances(found: OutputCalibration) -> tuple[Sequence[str], list[Sequence[
 
 def _tolerance(each: Found) -> Sequence[str]:
     contrast = f"{each.contrast} ({' against '.join(each.backends)})"
-    return each.model, contrast, f"{each.pairs}", f"{each.positions}", _figures(each.seen, each.tolerated)
+    return each.model, contrast, f"{each.pairs}", f"{each.positions}", _figures(each)
 
 
-def _figures(seen: Figures, tolerated: Figures) -> str:
-    limits = asdict(tolerated)
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value:.2g} -> {limits[name]:.2g}" for name, value in asdict(seen).items()
-    )
+def _figures(each: Found) -> str:
+    unset = not_set(each.positions, each.decoded)
+    limits = {name: "not set" if name in unset else f"{value:.2g}" for name, value in asdict(each.tolerated).items()}
+    return ", ".join(f"{_words(name)} {value:.2g} -> {limits[name]}" for name, value in asdict(each.seen).items())
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _faults(found: OutputCalibration) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -133,11 +141,25 @@ def _fault(fault: PlantedFault) -> Sequence[str]:
 def _lines(found: OutputCalibration) -> Iterator[str]:
     for model in found.models:
         yield from (f"{_name(model)}: {one_line(trouble)}" for trouble in model.troubles)
+        yield from (f"{_name(model)}: {text}" for each in model.found if (text := _too_few(each)))
         untold = (fault for fault in model.faults if fault.equivalence is None)
         yield from (f"{_name(model)}: {fault.kind}: {one_line(fault.reason)}" for fault in untold)
         missed = (fault for fault in model.faults if fault.missed)
         yield from (f"{_name(model)}: {fault.kind} of {fault.arm}: {one_line(fault.reason)}" for fault in missed)
     yield _MEANING
+
+
+def _too_few(each: Found) -> str:
+    """What a calibration on few positions leaves as it was; empty where it sets all."""
+    unset = ", ".join(map(_words, not_set(each.positions, each.decoded)))
+    if not unset:
+        return ""
+    enough = f"{QUANTILE_POSITIONS} positions ({QUANTILE_DECODED} decoded ones for decode p90)"
+    had = f"{each.positions} positions, {each.decoded} of them decoded"
+    return (
+        f"{each.contrast}: {had}, are too few to set {unset}: the shipped tolerances of these stand, where there are"
+        f" some. More prompts set them, from {enough} on."
+    )
 
 
 def _name(model: ModelResult) -> str:

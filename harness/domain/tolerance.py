@@ -51,9 +51,13 @@ class Tolerance:
     Attributes:
         contrast: For which class of contrast.
         figures: The most that is tolerated of each.
-        source: Where it is from, in words for reasons: ``calibration of 2026-11-30``.
+        source: Where it is from, in words: ``calibration of 2026-11-30``.
+        positions: Positions that they rest on; ``None``: not known, as in older journals, and every figure counts.
+        decoded: How many of these were decoded one at a time; ``None``: not known.
     """
 
     contrast: ContrastClass
     figures: Figures
     source: str
+    positions: int | None = None
+    decoded: int | None = None

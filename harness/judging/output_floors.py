@@ -19,11 +19,13 @@ class Seen:
     Attributes:
         pairs: How many there were.
         positions: Positions of the first.
+        decoded: How many of these were decoded one at a time.
         figures: The largest of each figure.
     """
 
     pairs: int
     positions: int
+    decoded: int
     figures: Figures
 
 
@@ -40,16 +42,17 @@ def seen_in(
         Unreadable: A part is damaged, or a pair does not belong together.
     """
     found: list[Figures] = []
-    positions = 0
+    positions = decoded = 0
     for ours, theirs in pairs:
         for one, other in ((ours, theirs), (theirs, ours)):
             compared = Comparison(list(zip(one, other, strict=True)))
             found.append(compared.figures)
-            positions = positions or compared.positions
+            if not positions:
+                positions, decoded = compared.positions, compared.decoded
     for outputs in alone:
         found += own_of(outputs).figures.values()
     most = largest(found)
-    return Seen(len(found), max(1, positions), most) if most else None
+    return Seen(len(found), max(1, positions), decoded, most) if most else None
 
 
 def tolerated_after(seen: Figures, contrast: ContrastClass) -> Figures:

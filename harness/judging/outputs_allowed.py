@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple, replace
 
 from harness.domain.arm import Arm
 from harness.domain.build import HOST_BACKENDS
@@ -12,9 +12,10 @@ from harness.domain.case import OutputCheck
 from harness.domain.node import NodeFacts
 from harness.domain.tolerance import ContrastClass, Figures, Tolerance
 from harness.judging.quants import quant_of
-from harness.judging.tolerances import Allowed, floor_of, kv_budget
+from harness.judging.tolerances import QUANTILE_DECODED, QUANTILE_POSITIONS, Allowed, floor_of, kv_budget
 
 CPU = "the CPU"
+_QUANTILES = ("median", "p90", "p99")
 _KERNEL_FLAGS = ("rtr", "repack")
 """Flags that have the weights laid out otherwise, and so multiplied by other kernels."""
 _VENDORS = {"cuda": "nvidia", "hip": "amd", "rocm": "amd", "metal": "apple"}
@@ -43,16 +44,27 @@ def allowed_of(
     contrast, quant = contrast_class(reference, other, node, recorded_on), quant_of(reference.model)
     shipped = f"shipped floor of {quant}, contrast of {contrast}"
     calibrated = next((each for each in known if each.contrast is contrast and _is_finite(each.figures)), None)
+    uncovered = _uncovered(reference, other, contrast, node, recorded_on)
+    floor, source = floor_of(quant, contrast), shipped
+    if calibrated:
+        floor, source = _calibrated(calibrated, None if uncovered else floor, shipped)
     declared = check.lossy if check else None
     return Allowed(
-        floor=calibrated.figures if calibrated else floor_of(quant, contrast),
-        source=calibrated.source if calibrated else shipped,
+        floor=floor,
+        source=source,
         widest=floor_of(quant, ContrastClass.BACKEND),
         lossy=kv_budget(reference, other) if declared is None else declared,
         factor=check.factor if check else "",
         changes_numbers=check is not None and check.changes_numbers,
-        advisory="" if calibrated else _uncovered(reference, other, contrast, node, recorded_on),
+        advisory="" if calibrated else uncovered,
     )
+
+
+def not_set(positions: int | None, decoded: int | None) -> tuple[str, ...]:
+    """Names of the figures that a calibration on so few positions does not set; arguments as of `Tolerance`."""
+    quantiles = _QUANTILES if positions is not None and positions < QUANTILE_POSITIONS else ()
+    at_most = positions if decoded is None else decoded
+    return (*quantiles, "decode_p90") if at_most is not None and at_most < QUANTILE_DECODED else quantiles
 
 
 def contrast_class(
@@ -84,6 +96,18 @@ def backend_of(arm: Arm, node: NodeFacts | None) -> str:
     found = {_VENDORS.get(backend, backend) for backend in declared} or vendors
     host = ", layers on the CPU" if arm.flags.get("ngl") == 0 else ""
     return f"GPU ({', '.join(sorted(found))}{host})"
+
+
+def _calibrated(known: Tolerance, floor: Figures | None, shipped: str) -> tuple[Figures, str]:
+    """What was calibrated, with the source in words; what that does not set is as shipped, or else not judged."""
+    unset = not_set(known.positions, known.decoded)
+    if not unset:
+        return known.figures, known.source
+    instead = asdict(floor) if floor else dict.fromkeys(unset, math.inf)
+    otherwise = f"as in the {shipped}" if floor else "not judged"
+    names = ", ".join(name.replace("_", " ") for name in unset)
+    source = f"{known.source}; {names}, of which it had too few positions: {otherwise}"
+    return replace(known.figures, **{name: instead[name] for name in unset}), source
 
 
 def _is_finite(figures: Figures) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -122,16 +123,21 @@ def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) 
     quantiles = positions >= QUANTILE_POSITIONS
     of_decoding = [
         Row("decode mean", found.decode_mean, limits.decode_mean),
-        Row("decode p90", found.decode_p90, limits.decode_p90 if decoded >= QUANTILE_DECODED else None),
+        Row("decode p90", found.decode_p90, _known(limits.decode_p90) if decoded >= QUANTILE_DECODED else None),
     ]
     return (
         Row("mean KLD", found.mean, limits.mean),
-        Row("median", found.median, limits.median if quantiles else None),
-        Row("p90", found.p90, limits.p90 if quantiles else None),
+        Row("median", found.median, _known(limits.median) if quantiles else None),
+        Row("p90", found.p90, _known(limits.p90) if quantiles else None),
         *(of_decoding if decoded else []),
-        Row("p99", found.p99, limits.p99 if quantiles else None),
+        Row("p99", found.p99, _known(limits.p99) if quantiles else None),
         Row("max", found.maximum, limits.maximum),
     )
+
+
+def _known(limit: float) -> float | None:
+    """Infinite where nothing was shipped, and a calibration had too few positions: shown and not judged."""
+    return limit if math.isfinite(limit) else None
 
 
 def _both(own: Mapping[str, Figures], candidates_own: Mapping[str, Figures]) -> str:

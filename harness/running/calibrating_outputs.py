@@ -172,6 +172,7 @@ class OutputCalibrator:
                     when=when,
                     pairs=len(pairs),
                     positions=seen.positions,
+                    decoded=seen.decoded,
                     seen=seen.figures,
                     tolerated=tolerated_after(seen.figures, contrast),
                 )
@@ -272,7 +273,9 @@ class _Known:
     def tolerances(self, kind: _Kind) -> tuple[Tolerance, ...]:
         """Those of a kind of contrast, as a job has them."""
         known = (each for each in self.found if (each.contrast, each.backends) == kind)
-        return tuple(Tolerance(each.contrast, each.tolerated, "this calibration") for each in known)
+        return tuple(
+            Tolerance(each.contrast, each.tolerated, "this calibration", each.positions, each.decoded) for each in known
+        )
 
 
 def _other_attention(arm: Arm) -> Arm | None:

@@ -60,4 +60,7 @@ def _widest(by_node: list[dict[ContrastClass, Found]]) -> Iterable[Tolerance]:
         known = [found[contrast] for found in by_node if contrast in found]
         figures = largest(each.tolerated for each in known)
         if figures is not None and len(known) == len(by_node):
-            yield Tolerance(contrast, figures, f"calibration of {max(each.when for each in known):%Y-%m-%d}")
+            day = f"{max(each.when for each in known):%Y-%m-%d}"
+            fewest = min(each.positions for each in known)
+            decoded = min((each.decoded for each in known if each.decoded is not None), default=None)
+            yield Tolerance(contrast, figures, f"calibration of {day}", fewest, decoded)

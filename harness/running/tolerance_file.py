@@ -31,6 +31,7 @@ class Found(_Entry):
         when: When it was found.
         pairs: Pairs of processes that were compared.
         positions: Positions of each.
+        decoded: How many of these were decoded one at a time; ``None`` in files of older versions.
         seen: The largest of each figure.
         tolerated: What follows from it.
     """
@@ -42,6 +43,7 @@ class Found(_Entry):
     when: AwareDatetime
     pairs: Annotated[int, Field(ge=1)]
     positions: Annotated[int, Field(ge=1)]
+    decoded: Annotated[int, Field(ge=0)] | None = None
     seen: Figures
     tolerated: Figures
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,23 @@ def test_it_goes_by_a_matrix(folder: Path) -> None:
     result = invoke("--outputs", "--build", "ik", "-m", "tiny-moe")
     assert result.exit_code == 2
     assert "--outputs goes by the output checks of a matrix" in result.stderr
+
+
+def test_minutes_mean_nothing_there_and_are_refused(folder: Path) -> None:
+    result = invoke("two.toml", "--outputs", "--minutes", "2")
+    assert result.exit_code == 2
+    assert "--minutes is time to measure speed; --outputs times nothing" in result.stderr
+
+
+def test_few_prompts_set_no_percentiles_and_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do they for later runs: the job knows on how many positions its tolerance rests."""
+    monkeypatch.setattr(calibrating_outputs, "FAULTS", ())
+    (folder / "two.toml").write_text(MATRIX.replace('["chat", "numbers", "passages", "german"]', '["chat", "german"]'))
+    result = invoke("two.toml", "--outputs", "--format", "markdown")
+    assert "fork: " in result.stdout
+    assert "are too few to set median, p90, p99, decode p90: the shipped tolerances of these stand" in result.stdout
+    assert re.search(r"p99 \S+ -> not set, maximum \S+ -> \d", result.stdout)
+    (known,) = known_spreads().informed(plan_matrix("two.toml").jobs[0]).tolerances
+    assert known.positions is not None
+    assert known.decoded is not None
+    assert 0 < known.decoded < known.positions < 400

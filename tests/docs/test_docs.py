@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from pitfall_page import page as pitfall_page
 
 from harness.cli.main import cli
 from harness.engines.embedded.layouts import VERIFIED
+from harness.judging.tolerances import SURPLUS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -112,6 +114,19 @@ def test_the_calibration_pages_commands_run(tmp_path: Path, monkeypatch: pytest.
         assert done.returncode in {0, 1, 3}, f"{command}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
     assert len(commands) == 3
+
+
+def test_the_calibration_page_names_the_surpluses_of_the_judge() -> None:
+    text = " ".join((DOCS / "how-to" / "calibrate.md").read_text(encoding="utf-8").split())
+    words = {1.5: "1.5 times", 2.0: "twice", 3.0: "three times"}
+    of = {name: words[value] for name, value in asdict(SURPLUS).items()}
+    assert of["mean"] == of["median"]
+    assert of["decode_mean"] == of["p90"] == of["p99"]
+    assert of["decode_p90"] == of["maximum"]
+    assert (
+        f"({of['mean']} mean and median, {of['p90']} the mean of decoded positions, p90 and p99,"
+        f" {of['maximum']} the 90th percentile of decoded positions and the maximum)"
+    ) in text
 
 
 def test_ci_runs_the_readmes_test_command() -> None:

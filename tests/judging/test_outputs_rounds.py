@@ -132,6 +132,45 @@ def test_what_a_calibration_found_travels_with_the_job(scale: float, contrast_: 
     assert ("calibration of 2026-12-01" in found.detail) == (status is not Status.INCONCLUSIVE)
 
 
+CALIBRATED = Figures(*[9.0] * 7)
+
+
+@pytest.mark.parametrize(
+    ("positions", "decoded", "shipped"),
+    [
+        (None, None, ()),
+        (400, 200, ()),
+        (400, 199, ("decode_p90",)),
+        (399, 200, ("median", "p90", "p99")),
+        (399, None, ("median", "p90", "p99")),
+        (240, 32, ("median", "p90", "decode_p90", "p99")),
+    ],
+)
+def test_a_calibration_on_few_positions_leaves_percentiles_as_shipped(
+    positions: int | None, decoded: int | None, shipped: tuple[str, ...]
+) -> None:
+    known = Tolerance(ContrastClass.KERNELS, CALIBRATED, "calibration of 2026-12-01", positions, decoded)
+    floor_ = allowed_of(BASELINE, CANDIDATE, None, (), NODE).floor
+    allowed = allowed_of(BASELINE, CANDIDATE, None, (known,), NODE)
+    assert allowed.floor == replace(CALIBRATED, **{name: getattr(floor_, name) for name in shipped})
+    assert ("too few positions: as in the shipped floor of" in allowed.source) == bool(shipped)
+
+
+def test_where_nothing_is_shipped_such_percentiles_are_not_judged() -> None:
+    """And what was calibrated is no advice, as ever."""
+    arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
+    # Means and maximum tolerate what is there; of the percentiles nothing would be tolerated.
+    figures = Figures(mean=9.0, decode_mean=9.0, median=0.0, p90=0.0, decode_p90=0.0, p99=0.0, maximum=9.0)
+    pair = (GOOD, answers_of(0.2))
+    for positions, status in ((240, Status.PASS), (400, Status.FAIL)):
+        known = Tolerance(ContrastClass.KERNELS, figures, "calibration of 2026-12-01", positions, positions // 2)
+        found = outputs_verdict(job_of(rounds_of(pair), arms, tolerances=(known,)))
+        assert found.status is status
+        assert ("median, p90, p99, decode p90, of which it had too few" in found.detail) == (status is Status.PASS)
+        # How docs/how-to/calibrate.md has it: the day stands in the details of every verdict.
+        assert "tolerated: calibration of 2026-12-01" in found.detail
+
+
 def test_inert_is_told_with_the_outputs_and_with_the_speed() -> None:
     check = replace(OUTPUTS, changes_numbers=True)
     job = job_of((*rounds_of((GOOD, GOOD)), *EQUAL), output_checks=(check,))
