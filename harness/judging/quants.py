@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 
 from harness.domain.model import Model
 
@@ -65,12 +66,15 @@ _PATTERNS = (
 
 
 def quant_of(model: Model) -> Quant:
-    """The class of a model: by its declared quantization, else by its file's name."""
-    text = (model.quant or model.path or model.file_name).upper()
-    for quant, pattern in _PATTERNS:
-        if pattern.search(text):
-            return quant
-    return Quant.UNKNOWN
+    """The class of a model: by its declared quantization, else by its file's name, else by the folder of that."""
+    # No folder further up: a user or a collection may be called like a quantization.
+    file = PurePath(model.path or model.file_name)
+    found = (_quant_in(text) for text in ((model.quant,) if model.quant else (file.name, file.parent.name)))
+    return next((quant for quant in found if quant is not Quant.UNKNOWN), Quant.UNKNOWN)
+
+
+def _quant_in(text: str) -> Quant:
+    return next((quant for quant, pattern in _PATTERNS if pattern.search(text.upper())), Quant.UNKNOWN)
 
 
 def limits_of(model: Model) -> Limits:

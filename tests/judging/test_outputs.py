@@ -154,6 +154,10 @@ def test_limits_follow_the_quantization(model: Model, limits: Limits) -> None:
         ("a-Q4_0.gguf", Quant.COARSE),
         ("a-Q5_K_M.gguf", Quant.MIDDLE),
         ("a-IQ4_XSS.gguf", Quant.COARSE),
+        ("/x/Q4_K_M/model-F16.gguf", Quant.FULL),
+        ("/home/iq3_user/model-bf16.gguf", Quant.FULL),
+        ("/x/Q4_K_M/model.gguf", Quant.Q4_K),
+        ("/home/iq3_user/models/model.gguf", Quant.UNKNOWN),
     ],
 )
 def test_types_with_floors_of_their_own_are_told_from_others_of_their_width(name: str, quant: Quant) -> None:
