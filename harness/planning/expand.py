@@ -30,7 +30,7 @@ from harness.planning.arms import PlannedArm, Workshop, expand_arms, matches
 from harness.planning.configuration import Configuration
 from harness.planning.content import content_claim, content_note
 from harness.planning.fours import Four, find_fours
-from harness.planning.goldens import against_references
+from harness.planning.goldens import against_references, unlike_prompts
 from harness.planning.overlays import ArmKey, arm_key
 from harness.planning.pairs import OVERLAID, Factor, Pair, Side, find_pairs
 from harness.planning.pitfall_contrasts import factor_of, pitfall_pairs, pitfalls_once, suffering
@@ -133,6 +133,7 @@ class _Expansion:
             self._problems.append(Problem("E-no-workload", self._matrix.source.at("workloads"), message, hint))
         self._refuse_duplicates(found)
         self._refuse_two_output_checks(found)
+        self._problems.extend(unlike_prompts(found))
         if problems := [*self._workshop.faults.problems(), *self._problems]:
             raise report(self._matrix.source.file, problems)
         return tuple(found)

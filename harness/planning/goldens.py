@@ -8,6 +8,7 @@ from dataclasses import replace
 from harness.domain.canonical import digest, id_part
 from harness.domain.case import Case, OutputCheck
 from harness.domain.words import Kind
+from harness.domain.workload import OutputProfile
 from harness.planning.arms import PlannedArm, matches
 from harness.planning.content import content_claim
 from harness.planning.plan import PlannedCase
@@ -73,6 +74,27 @@ def recordings(cases: Sequence[PlannedCase]) -> tuple[PlannedCase, ...]:
             status, reason = (planned.status, planned.reason) if arm == planned.case.arms[0] else (None, "")
             found[check.reference] = PlannedCase(case, planned.origin, status, reason, recorded=arm)
     return tuple(found.values())
+
+
+def unlike_prompts(cases: Sequence[PlannedCase]) -> Iterator[Problem]:
+    """References that two checks want of one arm with other prompts: a record holds the answers to one set of them."""
+    first: dict[str, tuple[str, PlannedCase]] = {}
+    told: set[tuple[str, str]] = set()
+    for planned in cases:
+        check = planned.case.check
+        if not isinstance(check, OutputCheck) or not check.reference:
+            continue
+        name, before = first.setdefault(check.reference, (check.name, planned))
+        both = (before.origin, planned.origin)
+        if _identity(before) != _identity(planned) and both not in told:
+            told.add(both)
+            named = f"'{check.name}' and '{name}' ({before.origin})"
+            message = f"{named} share the reference {check.reference} and ask other things: one would never be recorded"
+            yield Problem("E-reference-shared", planned.origin, message, "give each a 'reference' name of its own")
+
+
+def _identity(planned: PlannedCase) -> str:
+    return planned.case.workload.identity if isinstance(planned.case.workload, OutputProfile) else ""
 
 
 def _recorded(check: OutputsEntry, arm: PlannedArm, arms: Sequence[PlannedArm]) -> list[PlannedArm]:

@@ -29,6 +29,7 @@ from harness.planning.values import (
     Capability,
     Count,
     Digests,
+    Loss,
     Margin,
     Minutes,
     Name,
@@ -306,7 +307,7 @@ class OutputsEntry(Entry):
     forced: Tokens = 20
     top: Annotated[int, Field(ge=2, le=100)] = 20
     variations: list[Literal["batch", "threads"]] = ["batch", "threads"]
-    lossy: Positive | None = None
+    lossy: Loss | None = None
 
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> OutputsEntry:

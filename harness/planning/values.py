@@ -30,6 +30,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_TOKENS = 1 << 24
 _MAX_REPEATS = 10_000
 _MAX_TIMEOUT_S = 7 * 86_400.0
+_MAX_LOSS = 1.0
 _MAX_MINUTES = 7 * 1440.0
 
 
@@ -201,6 +202,13 @@ def _how_said(found: Any) -> str:
     return LISTED if isinstance(found, list) else NAMED
 
 
+def _loss(found: float) -> float:
+    if found > _MAX_LOSS:
+        why = "what loses more answers something else, and everything would pass"
+        raise ValueError(f"expected at most {_MAX_LOSS:g} nat of mean divergence ({why}), found {found:g}")
+    return found
+
+
 def _prompt(found: str) -> str:
     """What engines can be asked: their texts end at a null character."""
     if "\0" in found:
@@ -236,6 +244,7 @@ SomeTokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
 SomeRepeats = Annotated[int, Field(ge=1, le=_MAX_REPEATS)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Loss = Annotated[Positive, AfterValidator(_loss)]
 Predicted = Annotated[int, Field(ge=2, le=_MAX_TOKENS)]
 Blocks = Annotated[SomeRepeats, AfterValidator(_even)]
 Minutes = Annotated[float, Field(gt=0, le=_MAX_MINUTES)]

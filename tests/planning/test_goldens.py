@@ -122,6 +122,17 @@ def test_one_arm_has_one_check() -> None:
         plan(REFERENCE, REFERENCE | {"name": "other", "prompts": ["b"]})
 
 
+def test_one_reference_is_of_one_set_of_prompts() -> None:
+    """Else only the first is recorded, and the other never finds its own."""
+    shared = REFERENCE | {"reference": "same", "where": {"build": "ik", "flags": {"fa": 0}}}
+    arm = {"build": "ik", "flags": {"fa": 0}}
+    other = shared | {"name": "other", "where": {"build": "mainline"}, "reference_arm": arm}
+    plan(shared, other)
+    with pytest.raises(BadInput, match="E-reference-shared") as caught:
+        plan(shared, other | {"prompts": ["b"]})
+    assert "'other' and 'gold' (matrix: checks[0])" in str(caught.value)
+
+
 def test_random_weights_are_no_reference_for_fewer_experts() -> None:
     """As between two arms."""
     check = REFERENCE | {"reference_arm": {"build": "ik", "flags": {"ser": "-1,0"}}, "where": {"build": "ik"}}

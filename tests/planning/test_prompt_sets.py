@@ -81,6 +81,7 @@ def test_a_users_set_is_found_beside_the_matrix(tmp_path: Path) -> None:
         ("prompts = 'standard'\ntop = 1", "E-matrix-invalid", "top"),
         ("prompts = 'standard'\nvariations = ['fa']", "E-matrix-invalid", "'batch' or 'threads'"),
         ("prompts = 'standard'\nlossy = 0", "E-matrix-invalid", "lossy"),
+        ("prompts = 'standard'\nlossy = 30", "E-matrix-invalid", "expected at most 1 nat"),
     ],
 )
 def test_faults_in_a_check_are_named(keys: str, slug: str, said: str, tmp_path: Path) -> None:
