@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.domain.verdict import Estimate, Verdict
-from harness.domain.words import Status
+from harness.domain.words import Equivalence, Status
 from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_text
 from harness.reporting.clean import clean, one_line
 from harness.reporting.outcomes import counts_line, gone_pitfalls
@@ -34,13 +34,15 @@ _ORDER = (
     Status.PASS,
 )
 _IMPOSSIBLE = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
+_CHANGED = (Equivalence.GREEDY, Equivalence.NEAR_TIE, Equivalence.DISTRIBUTION, Equivalence.LOSSY_DECLARED)
+"""Outputs that pass and are not equal to the bit: by how much they change is told."""
 _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
 def print_summary(
     console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = (), told: Collection[Status] = ()
 ) -> None:
-    """Print the table, the reasons of what did not pass, attributions in words, void data, warnings and the counts.
+    """Print the table, reasons of what did not pass or changed outputs, attributions, void data, warnings and counts.
 
     Args:
         console: Where to; its width decides the columns' widths.
@@ -55,9 +57,9 @@ def print_summary(
     for verdict in ordered:
         if verdict.status in _IMPOSSIBLE:
             continue
-        if verdict.status is not Status.PASS or verdict.effects:
+        if verdict.status is not Status.PASS or verdict.effects or verdict.equivalence in _CHANGED:
             _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
-        elif verdict.void:
+        if verdict.status is Status.PASS and not verdict.effects and verdict.void:
             _print_line(console, f"void data: {verdict.case}", verdict.void)
     _print_differences(console, [verdict for verdict in ordered if verdict.status not in told])
     _print_loads(console, ordered)

@@ -104,6 +104,20 @@ def test_junit_has_the_line_as_message_and_the_rest_as_text() -> None:
     assert root.find(".//property[@name='scope']") is not None
 
 
+def test_a_pass_inside_tolerances_has_its_figures() -> None:
+    """How much outputs change is what a reader wants to know of it; of equal ones there is nothing to tell."""
+    figures = "mean KLD 0.0085 (tolerance 0.014), 12 of 16 prompts diverge (16 prompts, 1,536 positions)"
+    case, speed = "equivalence/a/b/c@d", Verdict("contrast/a/b/pp@d", Status.PASS, "equivalent, faster")
+    for word in (Equivalence.GREEDY, Equivalence.NEAR_TIE, Equivalence.DISTRIBUTION, Equivalence.LOSSY_DECLARED):
+        found = Verdict(case, Status.PASS, f"{word}: {figures}", equivalence=word, void="process 3: throttled")
+        lines = summary_text([found, speed]).splitlines()
+        at = lines.index(f"pass: {case}")
+        assert lines[at + 1] == f"    {word}: {figures}"
+        assert "    process 3: throttled" in lines
+    equal = Verdict(case, Status.PASS, f"bitwise: {figures}", equivalence=Equivalence.BITWISE)
+    assert "mean KLD" not in summary_text([equal])
+
+
 def test_inert_is_a_word_beside_the_others() -> None:
     inert = Verdict("equivalence/a/b/c@d", Status.PASS, "inert", equivalence=Equivalence.BITWISE, inert=True, scope="s")
     assert "pass bitwise inert" in summary_text([inert])
