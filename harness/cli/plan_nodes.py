@@ -97,7 +97,9 @@ def closing_lines(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Itera
     yield f"nodes: MiB needed of those that there are, {RESERVE // _MIB} on each device kept free"
     counts = Counter(node["node"] for node in listed if node["fits"])
     total = sum(bool(row["nodes"]) for row in rows)
-    yield f"fitting, of {total} that a build can run: " + ", ".join(f"{name} {counts[name]}" for name in names)
+    unknown = Counter(node["node"] for node in listed if node["fits"] is None)
+    told = (f"{name} {counts[name]}" + (f" (not known: {unknown[name]})" if unknown[name] else "") for name in names)
+    yield f"{'known to fit' if unknown else 'fitting'}, of {total} that a build can run: {', '.join(told)}"
     reasons = Counter((node["node"], node["reason"]) for node in listed if node["reason"] and not node["devices"])
     for (name, reason), number in reasons.items():
         yield f"{name} ({number} case{'s' if number != 1 else ''}): {reason}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from harness.builds.choosing import no_variant
+from harness.domain.model import Model
 from harness.domain.node import Lack, NodeClass, NodeFacts
 from harness.domain.words import Status
+from harness.models.card import packaged_cards
 from harness.planning.needs import Needs
 from harness.planning.plan import PlannedCase
 from harness.planning.rooms import Room, fit_on
@@ -80,6 +82,14 @@ def _place(planned: PlannedCase, needs: Needs, node: NodeFacts, lacks: Sequence[
         reason = "; ".join(room.said for room in fit.rooms if room.short)
         return Place(node, fits=False, reason=reason, rooms=fit.rooms, distance=(0, fit.short))
     if not fit.known:
-        names = ", ".join(dict.fromkeys(arm.model.name for arm in case.arms))
-        return Place(node, fits=None, reason=f"{_NOT_KNOWN} {names}: {_TELLING}", rooms=fit.rooms)
+        models = {arm.model.name: arm.model for arm in case.arms}
+        reason = f"{_NOT_KNOWN} {', '.join(models)}: {_TELLING}{_cards_text(models.values())}"
+        return Place(node, fits=None, reason=reason, rooms=fit.rooms)
     return Place(node, fits=True, reason=fit.rereading.said if fit.rereading else "", rooms=fit.rooms)
+
+
+def _cards_text(models: Iterable[Model]) -> str:
+    """The packaged cards whose names these models have, in part; empty where there are none."""
+    names = [f"{model.name} {model.file_name}".lower() for model in models if not model.card]
+    cards = [f'card = "{card}"' for card in packaged_cards() if any(card in name for name in names)]
+    return f", or the packaged card of that name: {' or '.join(cards)}" if cards else ""

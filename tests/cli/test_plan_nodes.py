@@ -150,6 +150,21 @@ def test_a_model_whose_tensors_are_not_here_is_not_known_and_not_refused(folder:
     assert (row["nodes"]["home"]["fits"], row["nodes"]["box"]["fits"], row["nearest"]) == (None, False, None)
     assert "moe-harness models card" in row["nodes"]["home"]["reason"]
     assert row["reason"] == ""
+    lines = invoke(folder).stdout.splitlines()
+    (closing,) = (line for line in lines if "that a build can run" in line)
+    assert closing == "known to fit, of 3 that a build can run: " + ", ".join(
+        f"{name} 0" + (f" (not known: {number})" if number else "")
+        for name, number in (("box", 1), ("h200", 3), ("home", 3), ("rtx4090", 3))
+    )
+    assert "packaged" not in row["nodes"]["home"]["reason"]
+
+
+def test_a_packaged_card_of_the_models_name_is_named(folder: Path) -> None:
+    """As files of it are called; it is for the user to say that it is of that shape."""
+    text = TEXT.replace('card = "qwen3-30b-a3b"\nquant = "Q4_K_M"', 'path = "/far/Qwen3-30B-A3B-Q4_K_M.gguf"')
+    (folder / "desk.toml").write_text(text)
+    reason = rows(folder)[WHOLE]["nodes"]["home"]["reason"]
+    assert 'the packaged card of that name: card = "qwen3-30b-a3b"' in reason
 
 
 def test_what_this_machine_describes_of_itself_is_read_again(folder: Path) -> None:
