@@ -36,7 +36,8 @@ class Progress:
         job: Job id.
         attempt: Number of the try.
         message: In words.
-        preparing: Models and builds are made, fetched or read: that takes as long as it takes, and logs tell of it too.
+        preparing: Models and builds are made, fetched or read, or another measurement is waited for: that takes as long
+            as it takes, and logs tell of it too.
     """
 
     job: str

@@ -21,7 +21,7 @@ from harness.domain.stopping import JobEnd, StoppingRule
 from harness.execution.aside import told_while
 from harness.execution.engine_process import EngineRunner
 from harness.execution.events import Finished, JobEvent, Progress, Started
-from harness.execution.hostlock import measurement_lock
+from harness.execution.hostlock import describe_holder, measurement_lock
 from harness.execution.node import probe_node
 from harness.execution.preparing import Prepared, prepare
 from harness.execution.process import Supervisor
@@ -31,6 +31,7 @@ from harness.models.usage import cache_held
 
 _LOCK_WAIT_S = 3600.0
 _LOCK_SLICE_S = 1.0
+_WAITING = "waiting for the host"
 
 
 def run_job(
@@ -53,9 +54,10 @@ def run_job(
     end: JobEnd | None = None
     try:
         _check_place(job, node)
-        yield Progress(job.id, attempt, "waiting for the host")
+        yield Progress(job.id, attempt, _WAITING)
         with ExitStack() as stack:
-            _take_host(stack, job, should_stop)
+            for doing in _host_taken(stack, job, should_stop):
+                yield Progress(job.id, attempt, doing, preparing=True)
             supervisor = stack.enter_context(Supervisor())
             yield Progress(job.id, attempt, "preparing models", preparing=True)
             stack.enter_context(cache_held())
@@ -103,8 +105,9 @@ def _kind_of(error: HarnessError) -> FailureKind:
     return FailureKind.NODE_LOST if error.slug == "E-supervisor-lost" else FailureKind.HARNESS
 
 
-def _take_host(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> None:
-    """Wait for the lock of this host, in slices: a job that waits must still be stoppable."""
+def _host_taken(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> Iterator[str]:
+    """Wait for the lock of this host, in slices: a job that waits must still be stoppable. Tells who holds it."""
+    said = ""
     give_up = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
@@ -114,6 +117,10 @@ def _take_host(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> N
                 raise
         else:
             return
+        doing = f"{_WAITING}, on which measures {describe_holder()}"
+        if doing != said:
+            said = doing
+            yield doing
 
 
 def _check_place(job: Job, node: NodeFacts) -> None:

@@ -89,13 +89,14 @@ class Board:
 
     def take(self, event: JobEvent | None) -> bool:
         """Take an event in; whether it ended a quad or the job."""
+        waiting = isinstance(event, Progress) and event.message.startswith(_WAITING)
         if event is not None:
-            self.preparing = isinstance(event, Progress) and event.preparing
+            self.preparing = isinstance(event, Progress) and event.preparing and not waiting
         if isinstance(event, Started):
             self.node, self.runs = event, ()
         elif isinstance(event, Progress):
             self.doing = event.message
-            self._step_into(Phase.WAITING if event.message == _WAITING else self._phase_of_work())
+            self._step_into(Phase.WAITING if waiting else self._phase_of_work())
         elif isinstance(event, ProcessDone):
             self._began = self._began if self._began is not None else self._clock() - event.run.wall_s
             self._step_into(Phase.MEASURING)

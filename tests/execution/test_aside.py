@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from harness.domain.stopping import RunWholeSchedule
 from harness.execution import preparing
 from harness.execution.aside import told_while
 from harness.execution.events import Finished, Progress
+from harness.execution.hostlock import measurement_lock
 from harness.execution.run_job import run_job
 
 
@@ -83,3 +86,18 @@ def test_a_job_tells_what_it_fetches_and_makes(tiny_model: Path, monkeypatch: py
     told = [event.message for event in events if isinstance(event, Progress) and event.preparing]
     assert told[:2] == ["preparing models", "fetching it"]
     assert [event.failure for event in events if isinstance(event, Finished)] == [None]
+
+
+def test_a_job_that_waits_for_the_host_says_for_whom(tiny_model: Path) -> None:
+    """As what takes long, so that logs tell of it too; once, and no more when the host is free."""
+    with ExitStack() as other:
+        other.enter_context(measurement_lock(0, "the nightly run"))
+        told = []
+        for event in run_job(job_of(wheel_arm(tiny_model)), 1, RunWholeSchedule()):
+            if isinstance(event, Progress):
+                told.append(event)
+                if event.preparing:
+                    other.close()
+    waiting = [event for event in told if event.message.startswith("waiting for the host")]
+    assert [event.preparing for event in waiting] == [False, True]
+    assert re.search(r"on which measures process \d+ since .* for 'the nightly run'", waiting[1].message)

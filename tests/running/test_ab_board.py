@@ -67,6 +67,9 @@ def test_a_busy_host_is_waited_for_and_a_free_one_is_not() -> None:
         board = board_of(plan, (seconds * tick for tick in count()))
         board.take(Progress(plan.job.id, 1, "waiting for the host"))
         assert board.is_kept_waiting is kept
+        board.take(Progress(plan.job.id, 1, "waiting for the host, on which measures process 1", preparing=True))
+        assert board.phase is Phase.WAITING
+        assert not board.preparing
 
 
 def test_advice_is_more_time_where_time_would_help() -> None:
