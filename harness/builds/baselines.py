@@ -172,7 +172,9 @@ def drift(change: Change) -> str:
         now = catalogued(change.build).build
     except BadInput:
         return f"the catalogue has no '{change.build}' any more"
-    return "" if now == change.entry.build else f"'{change.build}' is another build now"
+    if now == change.entry.build:
+        return ""
+    return f"the name '{change.build}' means another build now, {now.path or now.wheel or now.recipe or 'by variants'}"
 
 
 def keeping(name: str, build: BuildEntry) -> tuple[str, ...]:

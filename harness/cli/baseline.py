@@ -85,5 +85,5 @@ def _print(rows: Sequence[dict[str, Any]], form: str) -> None:
     for row in {row["branch"]: row for row in reversed(rows)}.values():  # the newest of each branch
         if row["drift"]:
             branch, build = row["branch"], row["build"]
-            remedy = f"moe-harness baseline set {branch} {build}"
-            click.echo(one_line(f"{SIGN}{branch} is what was set, but {row['drift']}; what is there now: {remedy}"))
+            remedy = f"to make what is there now the baseline: moe-harness baseline set {branch} {build}"
+            click.echo(one_line(f"{SIGN}{branch} is still the build that was set, but {row['drift']}; {remedy}"))

@@ -259,11 +259,13 @@ def test_who_takes_the_name_of_a_baseline_is_told_that_it_stays(
     assert (new["kept_by"], new["path"] != old["path"]) == (["main"], True)
     assert run("builds", "show", "@main")[1]["build"]["path"] == old["path"]
     assert run("builds", "show", "b")[1]["build"]["path"] == new["path"]
-    assert run("baseline", "show")[1][0]["drift"] == "'b' is another build now"
+    assert run("baseline", "show")[1][0]["drift"] == f"the name 'b' means another build now, {new['path']}"
     assert run("builds", "list")[1][0]["baseline_of"] == []
     with pytest.raises(SystemExit):
         entry(["baseline", "show"])
-    assert "@main is what was set, but 'b' is another build now" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"@main is still the build that was set, but the name 'b' means another build now, {new['path']}" in told
+    assert "; to make what is there now the baseline: moe-harness baseline set main b" in told
     build_in(tmp_path / "third")
     with pytest.raises(SystemExit):
         entry(["builds", "add", "b", "--path", "third", "--replace"])
