@@ -128,7 +128,7 @@ def _print_update(found: Sequence[Recording], written: Sequence[str], goldens: G
             click.echo(clean(f"\n{each.key}\n{each.detail}"))
     kept = [each for each in found if each.change.replaces and each.key not in written]
     if kept:
-        click.echo(f"{len(kept)} on record were not replaced: --yes replaces them")
+        click.echo(f"{len(kept)} on record were not replaced: --yes records them anew")
     click.echo(f"folder: {goldens.folder}")
 
 

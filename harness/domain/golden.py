@@ -15,6 +15,9 @@ MODEL, TOKENIZER, TENSORS = "model_sha256", "tokenizer_sha256", "tensor_types"
 """Under which names a process that answers prompts says in ``ProcessRun.engine`` of what file: digest of its content,
 digest of its tokenizer, types of its tensors."""
 
+UPDATE = "moe-harness reference update MATRIX"
+"""The command that records, where the matrix is not known by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -101,9 +104,11 @@ class Golden:
         record: What was recorded; ``None`` where that is missing or can't be used.
         slug: Why it can't be.
         problem: The same in words.
+        update: The command that records it anew.
     """
 
     key: str
     record: Record | None
     slug: str = ""
     problem: str = ""
+    update: str = UPDATE

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.domain.arm import Arm
 from harness.domain.case import OutputCheck
-from harness.domain.golden import MODEL, TENSORS, TOKENIZER, Asked, Golden, Record
+from harness.domain.golden import MODEL, TENSORS, TOKENIZER, UPDATE, Asked, Golden, Record
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
@@ -19,8 +20,8 @@ from harness.judging.outputs_rounds import together
 from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.quants import limits_of
 
-UPDATE = "moe-harness reference update"
-"""The command that records."""
+NO_BASELINE = "no baseline: "
+"""What such a reason begins with."""
 
 
 def goldens_of_job(job: Job, runs: Sequence[ProcessRun], node: NodeFacts | None) -> tuple[OutputsVerdict, ...]:
@@ -64,7 +65,7 @@ def against_golden(  # noqa: PLR0917 - what a verdict on outputs rests on
         return _refused(golden.slug, golden.problem)
     fault = foreign(golden, profile, answering)
     if fault is not None:
-        return fault
+        return replace(fault, why=f"{fault.why}; {golden.update} shows what would change")
     record = golden.record
     allowed = allowed_of(record.arm, arm, check, job.tolerances, node, recorded_on=record.node)
     limits = limits_of(record.arm.model)
@@ -77,9 +78,9 @@ def unfit(outputs: Sequence[Output], arm: Arm, profile: OutputProfile) -> str:
     return "" if itself.status is Status.PASS else itself.why
 
 
-def missing(key: str) -> Golden:
-    """What stands for a record that is not there."""
-    return Golden(key, None, "E-reference-missing", f"nothing is recorded as {key}: {UPDATE} MATRIX records it")
+def missing(key: str, update: str = UPDATE) -> Golden:
+    """What stands for a record that is not there, with the command that makes it."""
+    return Golden(key, None, "E-reference-missing", f"nothing is recorded as {key}: {update} records it", update)
 
 
 def foreign(golden: Golden, profile: OutputProfile, runs: Sequence[ProcessRun]) -> OutputsVerdict | None:
@@ -118,8 +119,8 @@ def _model(run: ProcessRun) -> str:
 
 
 def _other(key: str, slug: str, why: str) -> OutputsVerdict:
-    return _refused(slug, f"{key} is no reference for this run, {why}; {UPDATE} MATRIX shows what would change")
+    return _refused(slug, f"{key} is no reference for this run, {why}")
 
 
 def _refused(slug: str, why: str) -> OutputsVerdict:
-    return OutputsVerdict(Status.ERROR, None, f"no baseline: {why}", slug=slug)
+    return OutputsVerdict(Status.ERROR, None, f"{NO_BASELINE}{why}", slug=slug)

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.domain.arm import Arm
 from harness.domain.errors import BadInput
-from harness.domain.golden import Asked, Golden, Record
+from harness.domain.golden import UPDATE, Asked, Golden, Record
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
@@ -38,10 +38,12 @@ class Goldens:
 
     Args:
         folder: The folder; it need not be there.
+        update: The command that records anew what is in it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, update: str = UPDATE) -> None:
         self.folder = folder
+        self._update = update
 
     def path(self, key: str) -> Path:
         """Where a key's file lies."""
@@ -64,13 +66,14 @@ class Goldens:
             with path.open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
-            return missing(key)
+            return missing(key, self._update)
         except OSError as failure:
-            return Golden(key, None, "E-reference-unreadable", f"{path} can't be read: {failure.strerror}")
+            problem = f"{path} can't be read: {failure.strerror}"
+            return Golden(key, None, "E-reference-unreadable", problem, self._update)
         try:
-            return Golden(key, _record(data))
+            return Golden(key, _record(data), update=self._update)
         except _Unusable as why:
-            return Golden(key, None, why.slug, f"{path} {why}")
+            return Golden(key, None, why.slug, f"{path} {why}", self._update)
 
     def require_writable(self) -> None:
         """Make sure that something can be recorded, before anything is measured for it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,7 +129,10 @@ def goldens_of(matrix: str | None, folder: Path | None) -> Goldens:
     Raises:
         BadInput: There is no such matrix.
     """
-    return Goldens(folder or find_matrix(matrix).parent / FOLDER)
+    given = [] if matrix is None else [matrix]
+    chosen = [] if folder is None else ["--references", str(folder)]
+    update = shlex.join(["moe-harness", "reference", "update", *given, *chosen])
+    return Goldens(folder or find_matrix(matrix).parent / FOLDER, update)
 
 
 def claim_reports(reports: Path) -> FileLock:

@@ -19,7 +19,7 @@ from harness.domain.words import Equivalence
 from harness.domain.workload import OutputProfile
 from harness.execution.events import JobEvent
 from harness.execution.executors import executor_factory
-from harness.judging.outputs_golden import unfit
+from harness.judging.outputs_golden import NO_BASELINE, foreign, unfit
 from harness.judging.stopping import SequentialStopping
 from harness.planning.goldens import recordings
 from harness.planning.jobs import plan_jobs
@@ -175,8 +175,12 @@ def _recording(planned: PlannedCase, verdict: Verdict, tries: Mapping[str, JobTr
         return Recording(check.reference, Change.NEW, "nothing was recorded before", record)
     if verdict.equivalence is Equivalence.BITWISE or (before and before.run.outputs == run.outputs):
         return Recording(check.reference, Change.SAME, verdict.reason, record, verdict.equivalence)
-    change = Change.CHANGED if verdict.equivalence is not None else Change.OTHER
-    return Recording(check.reference, change, verdict.reason, record, verdict.equivalence, verdict.detail)
+    if verdict.equivalence is None:
+        other = foreign(golden, profile, [run]) if golden else None
+        reason = other.why.removeprefix(NO_BASELINE) if other else verdict.reason
+        why = f"cannot be compared with what is on record ({reason})"
+        return Recording(check.reference, Change.OTHER, why, record, None, verdict.detail)
+    return Recording(check.reference, Change.CHANGED, verdict.reason, record, verdict.equivalence, verdict.detail)
 
 
 def _answered(key: str, tries: Mapping[str, JobTry]) -> tuple[JobTry | None, ProcessRun | None]:

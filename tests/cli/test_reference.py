@@ -109,10 +109,17 @@ def test_both_wheels_are_recorded_and_held_against_it(tmp_path: Path) -> None:
     write(tmp_path, quant="Q4_K_M")
     assert slugs(tmp_path) == {"E-reference-model"}
     write(tmp_path, text="B")
-    assert slugs(tmp_path) == {"E-reference-prompts"}
+    found = verdicts(tmp_path)
+    assert {verdict["slug"] for verdict in found} == {"E-reference-prompts"}
+    assert all("; moe-harness reference update m.toml shows what would change" in each["reason"] for each in found)
 
     code, told = updated(tmp_path, "-k", "/ik/")
     assert (code, [(row["change"], row["written"]) for row in told.values()]) == (1, [("other", False)])
+    (why,) = (row["why"] for row in told.values())
+    assert why.startswith("cannot be compared with what is on record (gold/tiny/ik@any is no reference for this run, ")
+    assert "reference update" not in why
+    shown = harness(tmp_path, "reference", "update", "m.toml", "-k", "/ik/").stdout
+    assert "1 on record were not replaced: --yes records them anew" in shown
     assert file.read_text() == whole, "nothing is replaced silently"
     code, told = updated(tmp_path, "-k", "/ik/", "--yes")
     assert (code, [row["written"] for row in told.values()]) == (0, [True])

@@ -138,6 +138,16 @@ def test_what_cannot_be_used_is_an_error(golden: Golden, slug: str) -> None:
     assert (found.status, found.equivalence, found.slug) == (Status.ERROR, None, slug)
 
 
+def test_what_to_do_is_the_users_own_command() -> None:
+    """With the matrix and the folder that were given; journals from before know none."""
+    then = replace(WIDE, prompts=(replace(WIDE.prompts[0], text="Something else?"), *WIDE.prompts[1:]))
+    record = replace(RECORD, asked=Asked.of(then))
+    command = "moe-harness reference update mine.toml --references kept"
+    found = judged(GOOD, golden=Golden(KEY, record, update=command))
+    assert f"; {command} shows what would change" in found.reason
+    assert "moe-harness reference update MATRIX shows" in judged(GOOD, record=record).reason
+
+
 def test_a_record_with_nan_is_no_reference() -> None:
     """It can only have been written by hand."""
     bad = answering([replace(answers_of()[0], finite=False), *answers_of()[1:]])
