@@ -19,7 +19,15 @@ from harness.judging import outputs_shown as shown
 from harness.judging.outputs_margins import Divergence, first_divergences, judge_by_margins, same_hashes
 from harness.judging.outputs_places import Positions
 from harness.judging.outputs_scope import brief_scope, scope_text
-from harness.judging.outputs_sound import answered_twice, broken, incomplete, not_finite
+from harness.judging.outputs_sound import (
+    answered_twice,
+    broken,
+    degenerate_text,
+    incomplete,
+    newly_degenerate,
+    not_asked,
+    not_finite,
+)
 from harness.judging.outputs_tolerated import Row, rows_of, tolerated
 from harness.judging.outputs_verdict import OutputsVerdict
 from harness.judging.quants import Limits
@@ -61,18 +69,36 @@ def _judged(
     for whose, outputs in (("the baseline", baseline), ("the candidate", candidate)):
         if twice := answered_twice(outputs):
             return _unreadable(f"{whose} has two answers to prompt '{twice}'")
+        if unasked := not_asked(outputs, profile):
+            return _unreadable(f"{whose} has an answer to prompt '{unasked}', which was not asked")
     reference = {output.prompt: output for output in baseline}
     answers = {output.prompt: output for output in candidate}
     unusable = incomplete(reference, profile) or not_finite(reference)
     if unusable:
         return _no_reference(unusable)
     pairs = [(reference[prompt.name], answers[prompt.name]) for prompt in profile.prompts if prompt.name in answers]
+    seen = any(each.prefill or each.forced or each.greedy for pair in pairs for each in pair)
+    collapsed = [pair for pair in pairs if newly_degenerate(*pair)]
     fault = incomplete(answers, profile) or broken(reference, answers)
+    if collapsed and not seen:
+        fault = fault or degenerate_text(collapsed[0][1])
     if fault:
         return _broken(fault, pairs, profile)
-    if any(each.prefill or each.forced or each.greedy for pair in pairs for each in pair):
-        return _judge_distributions(pairs, profile, limits, allowed)
-    return _judge_tokens(pairs, profile, limits, allowed)
+    found = (_judge_distributions if seen else _judge_tokens)(pairs, profile, limits, allowed)
+    return _collapsed(found, collapsed, pairs, profile, limits) if collapsed else found
+
+
+def _collapsed(
+    found: OutputsVerdict, collapsed: Pairs, pairs: Pairs, profile: OutputProfile, limits: Limits
+) -> OutputsVerdict:
+    """Broken, unless the figures show nothing: a text that a tie led into may turn in a circle by chance."""
+    why = degenerate_text(collapsed[0][1])
+    margins = [parted.margin for parted in first_divergences(collapsed)]
+    tied = all(margin is not None and margin <= limits.tie for margin in margins)
+    if not tied or found.equivalence not in (Equivalence.NEAR_TIE, Equivalence.DISTRIBUTION):
+        return _broken(why, pairs, profile)
+    told = f"{why}, after a near-tie (up to {limits.tie:g} nat) and inside all tolerances: {found.why}"
+    return replace(found, status=Status.INCONCLUSIVE, equivalence=None, why=told)
 
 
 def _judge_tokens(pairs: Pairs, profile: OutputProfile, limits: Limits, allowed: Allowed) -> OutputsVerdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.domain.outputs import Output, Source
 from harness.domain.workload import OutputProfile
@@ -32,6 +32,12 @@ def answered_twice(outputs: Sequence[Output]) -> str:
     return next((name for name, count in Counter(output.prompt for output in outputs).items() if count > 1), "")
 
 
+def not_asked(outputs: Sequence[Output], profile: OutputProfile) -> str:
+    """The first prompt that has an answer and was not asked; empty if there is none."""
+    asked = {prompt.name for prompt in profile.prompts}
+    return next((output.prompt for output in outputs if output.prompt not in asked), "")
+
+
 def generates(output: Output) -> bool:
     """Whether its source generates at all."""
     return output.source is not Source.PERPLEXITY
@@ -44,11 +50,9 @@ def not_finite(outputs: Mapping[str, Output]) -> str:
 
 def broken(reference: Mapping[str, Output], answers: Mapping[str, Output]) -> str:
     """What is wrong with answers beside their reference, apart from which tokens they chose; empty if nothing is."""
-    checks: tuple[Callable[[Output, Output], str], ...] = (_tokenized_otherwise, _newly_degenerate)
     found = not_finite({name: answers[name] for name in reference if name in answers})
-    for check in checks:
-        for name, output in reference.items():
-            found = found or (check(output, answers[name]) if name in answers else "")
+    for name, output in reference.items():
+        found = found or (_tokenized_otherwise(output, answers[name]) if name in answers else "")
     return found
 
 
@@ -73,8 +77,12 @@ def _tokenized_otherwise(reference: Output, answer: Output) -> str:
     return ""
 
 
-def _newly_degenerate(reference: Output, answer: Output) -> str:
-    if not is_degenerate(answer.tokens) or is_degenerate(reference.tokens):
-        return ""
+def newly_degenerate(reference: Output, answer: Output) -> bool:
+    """Whether an answer turns in a circle where its reference does not."""
+    return is_degenerate(answer.tokens) and not is_degenerate(reference.tokens)
+
+
+def degenerate_text(answer: Output) -> str:
+    """How an answer turns in a circle, for a reason."""
     distinct = len(set(answer.tokens))
     return f"prompt '{answer.prompt}' is degenerate: {distinct} distinct of {len(answer.tokens)} tokens"

@@ -103,6 +103,17 @@ def test_broken_outputs(candidate: tuple[Output, ...], why: str) -> None:
     assert why in found.why
 
 
+@pytest.mark.parametrize("finite", [True, False])
+def test_an_answer_that_nobody_asked_for_is_no_equality(finite: bool) -> None:
+    extra = output("uninvited", finite=finite)
+    for whose, found in (
+        ("the candidate", judge((*answers(), extra))),
+        ("the baseline", judge(answers(), FINE, (*answers(), extra))),
+    ):
+        assert (found.status, found.slug) == (Status.ERROR, "E-outputs-unreadable")
+        assert f"{whose} has an answer to prompt 'uninvited', which was not asked" in found.why
+
+
 def test_degenerate_like_the_reference_is_not_broken() -> None:
     same = answers(tokens=(7,) * 32)
     assert judge(same, FINE, same).equivalence is Equivalence.BITWISE

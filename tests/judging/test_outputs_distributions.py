@@ -121,6 +121,33 @@ def test_tokens_after_the_first_divergence_do_not_count() -> None:
     assert "1,521 positions" in found.why
 
 
+@pytest.mark.parametrize(
+    ("margin", "noise", "word", "status"),
+    [
+        (0.002, 0.0, None, Status.INCONCLUSIVE),
+        (0.4, 0.0, Equivalence.BROKEN, Status.FAIL),
+        (0.002, 0.3, Equivalence.BROKEN, Status.FAIL),
+    ],
+)
+def test_a_text_that_collapses_is_undecided_only_after_a_tie_and_inside_the_tolerances(
+    margin: float, noise: float, word: Equivalence | None, status: Status
+) -> None:
+    """It runs free after a tie, and may turn in a circle by chance: then the figures have to show that something is."""
+    name, first = NAMES[0], PREFILL + FORCED
+    logits = logits_of(name).copy()
+    order = np.argsort(-logits[first])
+    near = logits.copy()
+    near[first, order[1]] = near[first, order[0]] - margin
+    logits[first, order[1]] = logits[first, order[0]] + 1e-3
+    logits[first + 1 :, order[1]] = 50.0
+    collapsed = output_of(name, logits)
+    others = answers_of(noise)
+    candidate = tuple(collapsed if each.prompt == name else each for each in others)
+    found = judged(candidate, with_prompt(output_of(name, near)))
+    assert (found.equivalence, found.status) == (word, status)
+    assert f"prompt '{name}' is degenerate: 1 distinct of 16 tokens" in found.why
+
+
 # ---- NaN, infinity, damage -------------------------------------------------------------------------------------------
 
 
