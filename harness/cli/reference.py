@@ -17,6 +17,7 @@ from harness.domain.case import OutputCheck
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
 from harness.domain.golden import MODEL, TENSORS, Asked, Golden
 from harness.domain.workload import OutputProfile
+from harness.judging.outputs_golden import unfit
 from harness.planning.goldens import recordings
 from harness.planning.plan import PlannedCase
 from harness.reporting.clean import clean, one_line
@@ -146,8 +147,11 @@ def _row(golden: Golden, planned: PlannedCase | None, goldens: Goldens) -> dict[
     """One reference as data; ``state`` is ``there``, ``unused``, or the slug of why it can't be used."""
     record, state, why = golden.record, golden.slug or "there", golden.problem
     profile = planned.case.workload if planned else None
-    if record and isinstance(profile, OutputProfile) and (differs := record.asked.differs_from(Asked.of(profile))):
-        state, why = "E-reference-prompts", differs
+    if record and isinstance(profile, OutputProfile):
+        if differs := record.asked.differs_from(Asked.of(profile)):
+            state, why = "E-reference-prompts", differs
+        elif fault := unfit(record.run.outputs, record.arm, profile):
+            state, why = "E-no-baseline", fault
     engine = record.run.engine if record else {}
     path = goldens.path(golden.key)
     return {
