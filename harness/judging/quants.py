@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePath
 
 from harness.domain.model import Model
 
@@ -68,8 +67,8 @@ _PATTERNS = (
 def quant_of(model: Model) -> Quant:
     """The class of a model: by its declared quantization, else by its file's name, else by the folder of that."""
     # No folder further up: a user or a collection may be called like a quantization.
-    file = PurePath(model.path or model.file_name)
-    found = (_quant_in(text) for text in ((model.quant,) if model.quant else (file.name, file.parent.name)))
+    folder, _, name = (model.path or model.file_name).rpartition("/")
+    found = (_quant_in(text) for text in ((model.quant,) if model.quant else (name, folder.rpartition("/")[2])))
     return next((quant for quant in found if quant is not Quant.UNKNOWN), Quant.UNKNOWN)
 
 
