@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple
 
 from harness.domain.arm import Arm
 from harness.domain.build import HOST_BACKENDS
@@ -99,15 +99,22 @@ def backend_of(arm: Arm, node: NodeFacts | None) -> str:
 
 
 def _calibrated(known: Tolerance, floor: Figures | None, shipped: str) -> tuple[Figures, str]:
-    """What was calibrated, with the source in words; what that does not set is as shipped, or else not judged."""
-    unset = not_set(known.positions, known.decoded)
-    if not unset:
-        return known.figures, known.source
-    instead = asdict(floor) if floor else dict.fromkeys(unset, math.inf)
-    otherwise = f"as in the {shipped}" if floor else "not judged"
-    names = ", ".join(name.replace("_", " ") for name in unset)
-    source = f"{known.source}; {names}, of which it had too few positions: {otherwise}"
-    return replace(known.figures, **{name: instead[name] for name in unset}), source
+    """What was calibrated, with the source in words, but never less than what is shipped for such arms.
+
+    A calibration sees a few ways of running an arm; what is shipped was found with many. What it has too few positions
+    for is as shipped, or else not judged.
+    """
+    found, unset = asdict(known.figures), not_set(known.positions, known.decoded)
+    least = asdict(floor) if floor else dict.fromkeys(found, 0.0) | dict.fromkeys(unset, math.inf)
+    figures = {name: least[name] if name in unset else max(value, least[name]) for name, value in found.items()}
+    source = known.source
+    if unset:
+        names = ", ".join(name.replace("_", " ") for name in unset)
+        otherwise = f"as in the {shipped}" if floor else "not judged"
+        source += f"; {names}, of which it had too few positions: {otherwise}"
+    if any(found[name] < least[name] for name in found if name not in unset):
+        source += f"; nothing less than the {shipped}"
+    return Figures(**figures), source
 
 
 def _is_finite(figures: Figures) -> bool:

@@ -156,6 +156,17 @@ def test_a_calibration_on_few_positions_leaves_percentiles_as_shipped(
     assert ("too few positions: as in the shipped floor of" in allowed.source) == bool(shipped)
 
 
+def test_a_calibration_tolerates_no_less_than_what_is_shipped() -> None:
+    """It sees a few ways of running an arm. Where nothing is shipped it stands alone."""
+    narrow = Tolerance(ContrastClass.KERNELS, Figures(9.0, *[0.0] * 6), "calibration of 2026-12-01", 4000, 2000)
+    floor_ = allowed_of(BASELINE, CANDIDATE, None, (), NODE).floor
+    allowed = allowed_of(BASELINE, CANDIDATE, None, (narrow,), NODE)
+    assert allowed.floor == replace(floor_, mean=9.0)
+    assert "calibration of 2026-12-01; nothing less than the shipped floor of" in allowed.source
+    real = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
+    assert allowed_of(*real, None, (narrow,), NODE).floor == narrow.figures
+
+
 def test_where_nothing_is_shipped_such_percentiles_are_not_judged() -> None:
     """And what was calibrated is no advice, as ever."""
     arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
