@@ -143,6 +143,12 @@ def test_requests_are_greedy_alone_and_without_a_cache() -> None:
     assert (said["seed"], said["repeat_penalty"], said["stream"]) == (42, 1.0, False)
 
 
+def test_ik_is_asked_for_a_stream_with_its_usage() -> None:
+    """Sent at once, half a character among the listed texts is an error of the real server (8337e4cd)."""
+    body = IK.body(Asking([1], 2, TOP))
+    assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+
+
 # ---- the tail that is counted twice ----------------------------------------------------------------------------------
 
 

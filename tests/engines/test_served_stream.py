@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,17 @@ from engine_support import RECORDINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.served.stream import ErrorEvent, StreamedAnswer, StreamProblem, error_of, events, read_answer
+from harness.engines.embedded.errors import EmbeddedError
+from harness.engines.served.completions import IK, Asking
+from harness.engines.served.stream import (
+    ErrorEvent,
+    StreamedAnswer,
+    StreamProblem,
+    error_of,
+    events,
+    gathered,
+    read_answer,
+)
 
 RECORDED = (RECORDINGS / "llama_cpp-b11549.completion.sse.txt").read_bytes()
 MS = 10**6
@@ -133,3 +144,72 @@ def test_an_error_in_the_stream_is_an_error_in_both_shapes(stream: bytes) -> Non
     with pytest.raises(ErrorEvent) as caught:
         read_answer(events(lines(stream)), lambda: 0)
     assert (caught.value.status, caught.value.said) == (503, "no slot")
+
+
+# ---- completions with probabilities, streamed: answers of a real server of ik_llama.cpp ------------------------------
+
+IK_SERVER = Path(__file__).parent.parent / "data" / "ik_server"
+HALF = (IK_SERVER / "half.sse.txt").read_bytes()
+LISTED = [735, 340, 326, 852, 19, 931, 479, 1176, 1118]
+
+
+def _asked(count: int, n_predict: int) -> Asking:
+    return Asking([5] * count, n_predict, 3)
+
+
+def test_a_real_stream_is_gathered_into_one_answer() -> None:
+    """Ten tokens, of which one left half a character and is not listed; the texts have what is no UTF-8 replaced."""
+    found = IK.read(gathered(events(lines(HALF))), _asked(25, 10), "here")
+    assert [token for token, _ in found.entries] == LISTED
+    assert (found.count, {len(ranked.ids) for _, ranked in found.entries}) == (10, {3})
+
+
+@pytest.mark.parametrize("said", ["usage", "timings"])
+def test_what_the_last_event_says_of_the_work_is_checked(said: str) -> None:
+    answer = gathered(events(lines(HALF)))
+    answer[said] = {**answer[said], "prompt_n": 20, "prompt_tokens": 26}
+    with pytest.raises(EmbeddedError, match=r"a prompt of 26 tokens|it used a cache"):
+        IK.read(answer, _asked(25, 10), "here")
+
+
+def test_a_real_stream_is_read_no_further_than_its_end() -> None:
+    """Where nothing is listed the real server says neither [DONE] nor anything else, and leaves the connection open."""
+
+    def endless() -> Iterator[bytes]:
+        yield from lines((IK_SERVER / "hidden_only.sse.txt").read_bytes())
+        raise AssertionError("it would wait for ever")
+
+    answer = gathered(events(endless()))
+    assert answer["choices"] == [{"logprobs": None, "finish_reason": "stop"}]
+    assert (IK.read(answer, _asked(19, 1), "here").entries, answer["timings"]["prompt_n"]) == ((), 19)
+
+
+@given(st.integers(0, HALF.rindex(b"}") + 2))
+def test_a_gathered_stream_that_breaks_off_is_never_an_answer(length: int) -> None:
+    with pytest.raises(StreamProblem):
+        gathered(events(lines(HALF[:length])))
+
+
+def test_usage_may_come_after_the_end() -> None:
+    end = {"choices": [{"logprobs": None, "finish_reason": "length"}]}
+    usage = {"choices": [], "usage": {"completion_tokens": 3}}
+    assert gathered(iter([end, usage]))["usage"] == usage["usage"]
+    assert gathered(iter([end]))["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("choices", ["none", None, [1]])
+def test_choices_that_are_none_are_named(choices: object) -> None:
+    with pytest.raises(StreamProblem, match="an event has no choices"):
+        gathered(iter([{"choices": choices}]))
+
+
+def test_an_error_in_a_gathered_stream_is_told() -> None:
+    with pytest.raises(ErrorEvent, match="full"):
+        gathered(iter([{"error": {"code": 500, "message": "full"}}]))
+
+
+def test_a_prompt_that_the_real_server_cut_is_named() -> None:
+    """It answers 200 and says how many tokens are left."""
+    answer = json.loads((IK_SERVER / "too_long.json").read_text(encoding="utf-8"))
+    with pytest.raises(EmbeddedError, match=r"E-prompt-too-long: the server cut the prompt of 2800 tokens to 752 here"):
+        IK.read(answer, Asking([5] * 2800, 1, 2), "here")

@@ -81,6 +81,8 @@ def test_a_server_beside_the_bench_answers_in_a_process_of_its_own(tmp_path: Pat
             assert output.greedy
             assert output.forced
             assert unpack(output.greedy).ids[:, 0].tolist() == list(output.tokens)
+            assert [ord(char) for char in output.text if char != "\ufffd"] == [t for t in output.tokens if t < 0x80]
+            assert len(output.text) == len(output.tokens), "what is no UTF-8 is replaced, the rest is there"
             assert (output.greedy.top, output.forced.positions, output.prefill) == (8, 3, None)
     assert {run.content_key for run in apart}.isdisjoint(run.content_key for run in timed)
     assert apart[0].outputs == apart[1].outputs
@@ -94,7 +96,13 @@ def test_a_server_beside_the_bench_answers_in_a_process_of_its_own(tmp_path: Pat
         ("die_loading", (FailureKind.OUT_OF_MEMORY, "E-out-of-memory", "before it was ready")),
         ("die_answering", (FailureKind.CRASH, "E-crash", "at prompt a: crashed")),
         ("torn", (FailureKind.CRASH, "E-stream-truncated", "the answer broke off at prompt a")),
-        ("garbage", (FailureKind.CRASH, "E-stream-truncated", "it is no JSON object")),
+        ("garbage", (FailureKind.CRASH, "E-stream-truncated", "an event is not JSON")),
+        ("cut", (FailureKind.CRASH, "E-stream-truncated", "it has no end after")),
+        ("truncated", (FailureKind.CRASH, "E-stream-truncated", "in the middle of a line")),
+        ("error_event", (FailureKind.CRASH, "E-answer-error", "500 failed to find free space in the KV cache")),
+        ("hang_answering", (FailureKind.TIMEOUT, "E-answer-timeout", "not done in time at prompt a")),
+        ("ping", (FailureKind.TIMEOUT, "E-answer-timeout", "not done in time at prompt a: it still goes on")),
+        ("cut_prompt", (FailureKind.REFUSED, "E-prompt-too-long", "cut the prompt of 6 tokens to 4 at prompt a")),
         ("error_500", (FailureKind.CRASH, "E-answer-error", "500 failed to decode the batch")),
         ("too_long", (FailureKind.REFUSED, "E-prompt-too-long", "exceeds the available context size")),
         ("too_long_ik", (FailureKind.REFUSED, "E-prompt-too-long", "exceeds the available context size")),

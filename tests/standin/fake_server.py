@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
             ids = [_BEGIN] * body["add_special"] + list(text.encode())
             self._send(200, {"tokens": "none" if _DO == "no_tokenizer" else ids})
         elif self.path == "/detokenize":
-            self._send(200, {"content": bytes(body["tokens"]).decode("utf-8", "replace")})
+            self._detokenize(bytes(body["tokens"]))
         elif _DO == "error_400":
             self._send(400, {"error": {"code": 400, "message": "such requests are not liked"}})
         elif _DO == "too_long":
@@ -67,6 +67,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(body)
         else:
             self._stream(body)
+
+    def _detokenize(self, text: bytes) -> None:
+        """As the real one: an error where it is not valid UTF-8."""
+        try:
+            self._send(200, {"content": text.decode()})
+        except UnicodeDecodeError:
+            said = "[json.exception.type_error.316] invalid UTF-8 byte at index 0: 0x80"
+            self._send(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
 
     def _send(self, status: int, value: object) -> None:
         data = json.dumps(value).encode()
@@ -83,29 +91,23 @@ class _Handler(BaseHTTPRequestHandler):
             next(_crash())
         answer = ik_answer(body)
         _spoil(answer)
-        if _DO == "garbage":
-            self._send_raw(b'{"choices": nonsense')
-        elif _DO == "torn":
-            self._send_raw(json.dumps(answer).encode(), missing=9)
+        if body.get("stream"):
+            self._send_chunks(_parts(answer), finish=_DO != "torn")
         else:
             self._send(200, answer)
 
-    def _send_raw(self, data: bytes, missing: int = 0) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data) + missing))
-        self.end_headers()
-        self.wfile.write(data)
-        self.close_connection = True
-
     def _stream(self, body: dict[str, Any]) -> None:
+        self._send_chunks(_pieces(body), finish=_DO != "torn")
+
+    def _send_chunks(self, pieces: Iterator[bytes], *, finish: bool) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for piece in _pieces(body):
+        for piece in pieces:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             self.wfile.flush()
-        if _DO != "torn":
+        if finish:
             self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
@@ -129,12 +131,33 @@ def _pieces(body: dict[str, Any]) -> Iterator[bytes]:
     yield _event({"content": "", "stop": True, **({} if _DO == "no_timings" else {"timings": timings})})
 
 
+def _parts(answer: dict[str, Any]) -> Iterator[bytes]:
+    """A completion with probabilities as a stream: an event for each listed token, and one with the rest."""
+    (choice,) = answer["choices"]
+    entries = (choice["logprobs"] or {}).get("content", [])
+    for number, entry in enumerate(entries):
+        if number == 1 and _DO in _MIDDLES:
+            yield from _MIDDLES[_DO]()
+            return
+        time.sleep(_MS / 1000)
+        yield _event({"choices": [{"text": "", "logprobs": {"content": [entry]}, "finish_reason": None}]})
+    if _DO == "cut":
+        return
+    yield _event({**answer, "choices": [{**choice, "text": "", "logprobs": None}]})
+    if not entries:
+        # As the real one: this was all that it had to send, and it waits for more.
+        yield from _hang()
+    yield b"data: [DONE]\n\n"
+
+
 def _spoil(answer: dict[str, Any]) -> None:
     choice = answer["choices"][0]
     if _DO == "no_logprobs":
         choice["logprobs"] = None
     if _DO == "other_prompt":
         answer["usage"]["prompt_tokens"] = 99
+    if _DO == "cut_prompt":
+        answer["usage"]["prompt_tokens"] -= 2
     for entry in (choice["logprobs"] or {}).get("content", []):
         if _DO == "no_ids":
             del entry["id"]
@@ -160,6 +183,12 @@ def _hang() -> Iterator[bytes]:
     yield b""
 
 
+def _ping() -> Iterator[bytes]:
+    while True:
+        time.sleep(0.05)
+        yield b": ping\n\n"
+
+
 def _close() -> Iterator[bytes]:
     yield b'data: {"content": "x", "st'
 
@@ -167,6 +196,7 @@ def _close() -> Iterator[bytes]:
 _MIDDLES = {
     "die_answering": _crash,
     "hang_answering": _hang,
+    "ping": _ping,
     "truncated": _close,
     "torn": _close,
     "error_event": lambda: iter([b'error: {"code": 500, "message": "failed to find free space in the KV cache"}\n\n']),

@@ -3,6 +3,8 @@
 llama.cpp answers ``/completion`` with the ids of all tokens and, for each token after which the text is whole
 characters, the most probable tokens at its place. ik_llama.cpp's ``/completion`` names no ids; its ``/v1/completions``
 does, in the same shape, but of such tokens alone (both read in the sources: llama.cpp b11434, ik_llama.cpp 8337e4cd).
+It is asked for a stream: what it sends at once has to be valid UTF-8, and half a character among the ranked tokens'
+texts makes an error of it; in a stream it replaces them.
 
 Nothing is asked to ignore the end of a text: ik_llama.cpp takes the end token out of the logits themselves for that,
 and its probabilities would be of another distribution.
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeGuard
 
-from .errors import no_logprobs, wrong_answer
+from .errors import cut_prompt, no_logprobs, wrong_answer
 
 _GREEDY: Mapping[str, Any] = {
     "temperature": 0.0,
@@ -111,8 +113,9 @@ class Dialect:
 
     def body(self, asking: Asking) -> Mapping[str, Any]:
         """The request's body."""
-        said = {"logprobs": asking.top} if self.of_ik else {"n_probs": asking.top, "return_tokens": True}
-        return {**asking.body, **said}
+        if self.of_ik:
+            return {**asking.body, "logprobs": asking.top, "stream": True, "stream_options": {"include_usage": True}}
+        return {**asking.body, "n_probs": asking.top, "return_tokens": True}
 
     def read(self, answer: Mapping[str, Any], asking: Asking, doing: str, *, greedy: bool = True) -> Generated:
         """Make sense of an answer.
@@ -124,7 +127,8 @@ class Dialect:
             greedy: Each token has to be the most probable one that is listed.
 
         Raises:
-            EmbeddedError: ``E-answer-mismatch``, ``E-logprobs-missing``: it is no answer to what was asked.
+            EmbeddedError: ``E-answer-mismatch``, ``E-logprobs-missing``, ``E-prompt-too-long``: it is no answer to
+                what was asked.
         """
         found = _of_ik(answer, doing) if self.of_ik else _of_mainline(answer, doing)
         _require_work(answer, asking, found, doing, of_ik=self.of_ik)
@@ -159,6 +163,8 @@ def _of_ik(answer: Mapping[str, Any], doing: str) -> Generated:
 def _require_work(answer: Mapping[str, Any], asking: Asking, found: Generated, doing: str, *, of_ik: bool) -> None:
     """The whole prompt and no other one was processed, and as many tokens generated as asked."""
     said = _mapping(answer.get("usage"), doing).get("prompt_tokens") if of_ik else answer.get("tokens_evaluated")
+    if _is_id(said) and said < len(asking.prompt):
+        raise cut_prompt(doing, said, len(asking.prompt))
     if said != len(asking.prompt):
         raise wrong_answer(doing, f"it answers a prompt of {said} tokens, asked {len(asking.prompt)}")
     timings = answer.get("timings")

@@ -47,6 +47,12 @@ def error_answer(doing: str, status: int, said: str) -> EmbeddedError:
     )
 
 
+def cut_prompt(doing: str, kept: int, asked: int) -> EmbeddedError:
+    """The server answered the rest of a prompt: ik_llama.cpp's takes out what does not fit, without a word."""
+    what = f"the server cut the prompt of {asked} tokens to {kept} {doing}: its context holds no more"
+    return EmbeddedError("E-prompt-too-long", f"{what}; shorten the prompt or its answer, or take a model with more")
+
+
 def truncated(doing: str, why: str) -> EmbeddedError:
     """An answer that breaks off while the server lives on."""
     return EmbeddedError("E-stream-truncated", f"the answer broke off {doing}: {why}", exit_code=EXIT_DECODE)

@@ -9,11 +9,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+from harness.engines.embedded.errors import EmbeddedError
+
 from .errors import ServerDied, error_answer, foreign_server, never_ready, too_slow, truncated
-from .stream import ErrorEvent, StreamedAnswer, StreamProblem, error_of, events, read_answer
+from .stream import ErrorEvent, StreamedAnswer, StreamProblem, error_of, events, gathered, read_answer
 
 _HOST = "127.0.0.1"
 _POLL_S = 0.01
@@ -24,6 +26,8 @@ _ENDING_S = 10.0
 _LONGEST_LINE = 1 << 24
 _OK, _LOADING = 200, 503
 _JSON = {"Content-Type": "application/json"}
+_STREAM = "text/event-stream"
+_NO_TEXT, _UNREADABLE = "UTF-8", "\ufffd"
 
 
 class Server:
@@ -74,7 +78,7 @@ class Server:
             self._require_life("before it was ready")
             try:
                 status, body = self._exchange("GET", "/health", None, min(_PROBE_S, self._left()))
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException, StreamProblem, ErrorEvent):
                 status, body = 0, None
             if status == _OK:
                 # Whoever answers may not be ours: then ours could not listen, and has ended or is about to.
@@ -117,14 +121,22 @@ class Server:
     def detokenize(self, tokens: Sequence[int]) -> str:
         """Text of token ids, for a person to read.
 
+        ik_llama.cpp's server (8337e4cd) makes an error of text that is not valid UTF-8: it is then asked for in halves.
+
         Raises:
-            EmbeddedError: Whatever goes wrong.
+            EmbeddedError: Whatever else goes wrong.
         """
-        found = self._json("POST", "/detokenize", {"tokens": list(tokens)}, "when asked for the text of tokens")
+        try:
+            found = self._json("POST", "/detokenize", {"tokens": list(tokens)}, "when asked for the text of tokens")
+        except EmbeddedError as error:
+            if _NO_TEXT not in str(error):
+                raise
+            middle = len(tokens) // 2
+            return self.detokenize(tokens[:middle]) + self.detokenize(tokens[middle:]) if middle else _UNREADABLE
         return str(found.get("content", ""))
 
     def ask(self, path: str, body: Mapping[str, Any], doing: str) -> Mapping[str, Any]:
-        """Send a request that is answered at once.
+        """Send a request and wait for the whole answer; a stream is gathered.
 
         Args:
             path: Where to.
@@ -152,31 +164,20 @@ class Server:
         payload = json.dumps(body).encode()
         connection = http.client.HTTPConnection(_HOST, self._port, timeout=self._left())
         try:
-            connection.connect()
-            sent = time.perf_counter_ns()
-            connection.request("POST", "/completion", payload, _JSON)
-            response = connection.getresponse()
-            if response.status != _OK:
-                raise error_answer(doing, response.status, error_of(_decoded(response.read()))[1])
-            return sent, read_answer(events(_lines(response)), time.perf_counter_ns)
-        except ErrorEvent as error:
-            raise error_answer(doing, error.status, error.said) from None
-        except TimeoutError as error:
-            raise too_slow(doing, f"{error}") from None
-        except (StreamProblem, OSError, http.client.HTTPException) as problem:
-            self._require_life(doing, _DEATH_S)
-            raise truncated(doing, str(problem) or type(problem).__name__) from None
+            with self._named(doing):
+                connection.connect()
+                sent = time.perf_counter_ns()
+                connection.request("POST", "/completion", payload, _JSON)
+                response = connection.getresponse()
+                if response.status != _OK:
+                    raise error_answer(doing, response.status, error_of(_decoded(response.read()))[1])
+                return sent, read_answer(events(self._lines(response)), time.perf_counter_ns)
         finally:
             connection.close()
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None, doing: str) -> Mapping[str, Any]:
-        try:
+        with self._named(doing):
             status, found = self._exchange(method, path, body, self._left())
-        except TimeoutError as error:
-            raise too_slow(doing, f"{error}") from None
-        except (OSError, http.client.HTTPException) as problem:
-            self._require_life(doing, _DEATH_S)
-            raise truncated(doing, str(problem) or type(problem).__name__) from None
         if status != _OK:
             raise error_answer(doing, status, error_of(found)[1])
         if not isinstance(found, dict):
@@ -188,9 +189,31 @@ class Server:
         try:
             connection.request(method, path, None if body is None else json.dumps(body).encode(), _JSON)
             response = connection.getresponse()
+            if response.status == _OK and response.headers.get_content_type() == _STREAM:
+                return response.status, gathered(events(self._lines(response)))
             return response.status, _decoded(response.read())
         finally:
             connection.close()
+
+    def _lines(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+        """Lines until the end or the deadline: a connection waits for each anew."""
+        while line := response.readline(_LONGEST_LINE):
+            yield line
+            if time.monotonic() > self._deadline:
+                raise TimeoutError("it still goes on")
+
+    @contextmanager
+    def _named(self, doing: str) -> Iterator[None]:
+        """Whatever goes wrong on the way to an answer, by its name."""
+        try:
+            yield
+        except ErrorEvent as error:
+            raise error_answer(doing, error.status, error.said) from None
+        except TimeoutError as error:
+            raise too_slow(doing, f"{error}") from None
+        except (StreamProblem, OSError, http.client.HTTPException) as problem:
+            self._require_life(doing, _DEATH_S)
+            raise truncated(doing, str(problem) or type(problem).__name__) from None
 
     def _left(self) -> float:
         """Seconds up to the deadline, a little at least: the socket then says that it is over."""
@@ -199,11 +222,6 @@ class Server:
     def _require_life(self, doing: str, wait_s: float = 0.0) -> None:
         with suppress(subprocess.TimeoutExpired):
             raise ServerDied(doing, self._process.wait(wait_s))
-
-
-def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    while line := response.readline(_LONGEST_LINE):
-        yield line
 
 
 def _decoded(data: bytes) -> Any:

@@ -100,6 +100,44 @@ def read_answer(stream: Iterable[Mapping[str, Any]], clock: Callable[[], int]) -
     raise StreamProblem(f"it has no end after {len(arrivals)} events with text")
 
 
+def gathered(stream: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A streamed ``/v1/completions``, in the shape of one that is sent at once.
+
+    It is read until it has ended and told its usage, no further: where all that ik_llama.cpp's server (8337e4cd) has to
+    send is that last event, neither ``[DONE]`` nor the end of the connection follows it.
+
+    Args:
+        stream: Its events. The last one has ``usage`` and ``timings``.
+
+    Returns:
+        One choice with all ``logprobs`` (``None`` where no event has any) and the ``finish_reason``, and the other
+        fields as they came last; without the text.
+
+    Raises:
+        StreamProblem: The answer has no end.
+        ErrorEvent: The server says that it failed.
+    """
+    fields: dict[str, Any] = {}
+    entries: list[Any] = []
+    finish = None
+    for event in stream:
+        _refuse_error(event)
+        fields.update(event)
+        for choice in _choices(event):
+            logprobs = choice.get("logprobs")
+            if isinstance(logprobs, dict):
+                content = logprobs.get("content")
+                # What is no list is no entry either: whoever reads the entries says so.
+                entries += content if isinstance(content, list) else [content]
+            finish = choice.get("finish_reason") or finish
+        if finish and fields.get("usage"):
+            break
+    if finish is None:
+        raise StreamProblem(f"it has no end after {len(entries)} ranked tokens")
+    choice = {"logprobs": {"content": entries} if entries else None, "finish_reason": finish}
+    return {**fields, "choices": [choice]}
+
+
 def error_of(body: Any) -> tuple[int, str]:
     """Code and message of an error that a server sends, in whatever shape; code 0 where it says none."""
     error = body.get("error", body) if isinstance(body, dict) else body
@@ -108,6 +146,13 @@ def error_of(body: Any) -> tuple[int, str]:
     code = error.get("code")
     said = error.get("message") or json.dumps(error)
     return code if isinstance(code, int) and not isinstance(code, bool) else 0, str(said)[:500]
+
+
+def _choices(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    choices = event.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise StreamProblem(f"an event has no choices: {str(choices)[:60]}")
+    return choices
 
 
 def _object(event: bytes) -> Mapping[str, Any]:
