@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -25,8 +26,17 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     return True if is_wanted(config) else None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Markers of these tests alone."""
+    config.addinivalue_line("markers", "long: minutes of real runs; run with MOE_LONG=1")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test hangs for ever."""
+    """No test hangs for ever, and what takes minutes is asked for."""
+    if not os.environ.get("MOE_LONG"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes of real runs: set MOE_LONG=1"))
     if config.pluginmanager.has_plugin("timeout"):
         for item in items:
             item.add_marker(pytest.mark.timeout(_LIMIT_S))

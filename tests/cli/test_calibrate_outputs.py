@@ -74,6 +74,7 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(calibrate, arguments, catch_exceptions=False)
 
 
+@pytest.mark.long
 def test_tolerances_are_kept_and_planted_faults_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags and forks have tolerances then, runs get them, and no copy of the model is left behind."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", (Kind.FEWER_EXPERTS,))
@@ -96,6 +97,7 @@ def test_tolerances_are_kept_and_planted_faults_found(folder: Path, monkeypatch:
     assert len(read_journal(folder / "moe-calibration").jobs) == 6
 
 
+@pytest.mark.long
 def test_a_fault_that_is_missed_ends_with_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a judge that tolerates everything."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", (Kind.FEWER_EXPERTS,))
@@ -140,6 +142,7 @@ def test_minutes_mean_nothing_there_and_are_refused(folder: Path) -> None:
     assert "--minutes is time to measure speed; --outputs times nothing" in result.stderr
 
 
+@pytest.mark.long
 def test_few_prompts_set_no_percentiles_and_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do they for later runs: the job knows on how many positions its tolerance rests."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", ())

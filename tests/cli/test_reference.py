@@ -78,6 +78,7 @@ def slugs(folder: Path) -> set[str]:
     return {verdict["slug"] for verdict in found}
 
 
+@pytest.mark.long
 def test_both_wheels_are_recorded_and_held_against_it(tmp_path: Path) -> None:
     """From nothing on record to a pass; then a damaged file, another quantization and edited prompts are refused."""
     write(tmp_path)
@@ -126,6 +127,7 @@ def test_both_wheels_are_recorded_and_held_against_it(tmp_path: Path) -> None:
     assert file.read_text() != whole
 
 
+@pytest.mark.long
 def test_one_forks_record_is_the_others_reference(tmp_path: Path) -> None:
     """Judged as two forks; the record of an arm that nothing asks for any more is named."""
     write(tmp_path)

@@ -102,6 +102,7 @@ def test_the_tutorials_commands_run(tmp_path: Path) -> None:
     assert len(ran) >= 4
 
 
+@pytest.mark.long
 def test_the_calibration_pages_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they stand there, in less time: what they find in it is another test's business."""
     monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))

@@ -30,6 +30,7 @@ def wide_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache.ensure_model(folder / "wide.json", "F16")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fork", FORKS)
 def test_four_thousand_positions_take_hardly_more_memory_than_sixty_four(
     child: Any, wide_model: Path, fork: str
