@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 MATRIX = """
 name = "gold"
 [builds.mainline]
