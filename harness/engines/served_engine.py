@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import harness
-from harness.domain.build import Build, Fork
-from harness.domain.errors import BadInput
+from harness.domain.build import Fork
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.workload import Metric, OutputProfile, Prompt, PromptProfile
 from harness.engines.bench_argv import threads_of
@@ -21,14 +19,21 @@ from harness.engines.embedded_events import Events, child_failure, identity, loa
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.load_log import told_load
 from harness.engines.output_lines import asked_outputs, outputs_request
+from harness.engines.own_program import OwnProgram, Program
 from harness.engines.parse import first_failure
 from harness.engines.profile_rows import profile_rows
-from harness.engines.programs import beside_bench, checked_program, libraries_of, opaque_reason, with_libraries
-from harness.engines.server_flags import server_argv, server_help_options, unsayable
+from harness.engines.programs import with_libraries
+from harness.engines.server_flags import server_argv, unsayable
 
 NAME = "llama-server"
+SERVER = Program(
+    name=NAME,
+    listed=frozenset({"--host", "--port"}),
+    missing="E-server-missing",
+    hint="prompt profiles are answered by it: compile with the target llama-server, or leave profiles out",
+    wrong="E-not-llama-server",
+)
 _CHILD = "harness.engines.served"
-_EVERY_SERVER_HAS = frozenset({"--host", "--port"})
 _RESERVE_S, _RESERVED, _AT_MOST = 5.0, 0.05, 0.5
 """Of a process's limit so much, in seconds and as a share, is left for saying what was waited for; at most so large a
 share."""
@@ -42,7 +47,7 @@ _SWITCHED_OFF = {
 _OLDER = {"--no-ui": ("--no-webui",)}
 
 
-class ServedEngine:
+class ServedEngine(OwnProgram):
     """Measures with ``llama-server``.
 
     Args:
@@ -50,39 +55,7 @@ class ServedEngine:
         help_text: What its server's ``--help`` printed, where that was read.
     """
 
-    def __init__(self, build: Build, help_text: str = "") -> None:
-        self._build = build
-        self._options = server_help_options(help_text) or None
-
-    def informed(self, help_text: str) -> ServedEngine:
-        """This engine, knowing what the server's ``--help`` printed."""
-        return ServedEngine(self._build, help_text)
-
-    def help_command(self, environment: Mapping[str, str] | None = None) -> Command:
-        """The command that makes the server list its options.
-
-        Raises:
-            BadInput: If it is not there or not executable.
-        """
-        executable = self._executable()
-        return Command((str(executable), "--help"), with_libraries(executable, environment or {}))
-
-    def locate(self) -> Sequence[Path]:
-        """The server, then the libraries of llama.cpp and ggml that lie beside it or in its library folders.
-
-        Raises:
-            BadInput: ``E-server-missing``, ``E-build-not-executable``, ``E-build-not-a-program``,
-                ``E-not-llama-server``.
-        """
-        executable = self._executable()
-        if self._options and not self._options & _EVERY_SERVER_HAS:
-            message = f"{executable} is no {NAME}: its --help lists no {' or '.join(sorted(_EVERY_SERVER_HAS))}"
-            raise BadInput("E-not-llama-server", message, where=f"builds.{self._build.name}")
-        return (executable, *libraries_of(executable))
-
-    def opaque(self) -> str:
-        """Why the located files do not tell what runs, if they do not."""
-        return opaque_reason(self._executable())
+    program = SERVER
 
     def refusal(self, order: Order) -> str:
         """Why a server cannot do it: plain workloads, two first requests, flags that it cannot be told."""
@@ -155,19 +128,6 @@ class ServedEngine:
         """An argument as this build spells it; nothing where it has nothing of the kind."""
         ways = [said, *([_OLDER[said[0]]] if said[0] in _OLDER else [])]
         return next((way for way in ways if self._options is None or way[0] in self._options), ())
-
-    def _executable(self) -> Path:
-        """The ``llama-server`` beside the ``llama-bench`` that the build's path names, or in its folder.
-
-        Raises:
-            BadInput: ``E-server-missing``, ``E-build-not-executable``, ``E-build-not-a-program``.
-        """
-        found = beside_bench(self._build, NAME)
-        if found is None:
-            hint = "prompt profiles are answered by it: compile with the target llama-server, or leave profiles out"
-            message = f"no {NAME} at {Path(self._build.path).expanduser()}"
-            raise BadInput("E-server-missing", message, hint=hint, where=f"builds.{self._build.name}")
-        return checked_program(self._build, found)
 
 
 def deadline_s(timeout_s: float) -> float:
