@@ -329,7 +329,7 @@ def _against_plan(load: LoadFacts) -> Iterator[str]:
     """
     printed: dict[tuple[str, str], float] = {}
     for buffer in load.buffers:
-        key = (_planned_device(buffer), buffer.use if buffer.use != "state" else "KV")
+        key = (planned_device(buffer), buffer.use if buffer.use != "state" else "KV")
         printed[key] = printed.get(key, 0.0) + buffer.mib
     on_gpus = bool(_on_gpus(load))
     for planned in load.planned:
@@ -341,7 +341,7 @@ def _against_plan(load: LoadFacts) -> Iterator[str]:
             yield f"{planned.device}: {planned.use} {found:.0f} MiB, estimated {planned.mib:.0f} MiB"
 
 
-def _planned_device(buffer: Buffer) -> str:
+def planned_device(buffer: Buffer) -> str:
     """The name that an estimate has for a device."""
     device = device_word(buffer.device)
     number = re.search(r"(\d+)$", device)

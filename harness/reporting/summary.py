@@ -50,7 +50,7 @@ def print_summary(
         notes: Lines about the journal itself, e.g. unreadable lines.
         told: Statuses of which the reader has seen the differences of outputs already.
     """
-    ordered = sorted(verdicts, key=lambda verdict: (_ORDER.index(verdict.status), -verdict.seconds, verdict.case))
+    ordered = sorted(verdicts, key=lambda verdict: (status_rank(verdict.status), -verdict.seconds, verdict.case))
     if ordered:
         console.print(_table(ordered))
     _print_impossible(console, [verdict for verdict in ordered if verdict.status in _IMPOSSIBLE])
@@ -72,6 +72,11 @@ def print_summary(
     if any(verdict.synthetic for verdict in verdicts):
         console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
     console.print(Text(counts_line(verdicts)))
+
+
+def status_rank(status: Status) -> int:
+    """Where a status stands, from the worst, 0, on."""
+    return _ORDER.index(status)
 
 
 def differences(verdicts: Sequence[Verdict]) -> list[Verdict]:
