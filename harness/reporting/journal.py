@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.domain.case import Case
+from harness.domain.choice import Choice, LeftToNight
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import Failure
 from harness.domain.job import Job
@@ -142,6 +143,14 @@ class JournalWriter:
             spec=encode_case(case),
             verdict=encode(planned.verdict) if planned.verdict else None,
         )
+
+    def chosen(self, choice: Choice) -> None:
+        """By what a merge gate's run chose its cases."""
+        self._append("chosen", **encode(choice))
+
+    def left_to_night(self, left: LeftToNight) -> None:
+        """A case that the run left out of its plan, and why."""
+        self._append("left_to_night", **encode(left))
 
     def job_submitted(self, job: Job, attempt: int = 1) -> None:
         """A try of a job was handed to the executor."""
