@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.domain.arm import Arm
+from harness.domain.choice import Choice, LeftToNight
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure
 from harness.domain.job import Job
@@ -60,11 +61,16 @@ class _Replay:
         self._jobs: dict[str, JobTry] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._problems: list[Problem] = []
+        self._left: dict[str, LeftToNight] = {}
+        self._choice: Choice | None = None
+        self._started = ""
         self._torn = 0
         self._finished = False
         self._handlers: dict[str, Callable[[Event], None]] = {
             "run_started": self._run_started,
             "planned": self._plan,
+            "chosen": self._chosen,
+            "left_to_night": self._left_to_night,
             "job_submitted": self._job_submitted,
             "job_started": self._job_started,
             "process": self._process,
@@ -104,6 +110,9 @@ class _Replay:
             problems=tuple(self._problems),
             torn=self._torn,
             finished=self._finished,
+            started=self._started,
+            choice=self._choice,
+            left=self._left,
         )
 
     def _take(self, event: Event) -> None:
@@ -114,7 +123,14 @@ class _Replay:
 
     def _run_started(self, event: Event) -> None:
         self._run = decode(RunInfo, event)
+        self._started = str(event["t"])
         self._finished = False
+
+    def _chosen(self, event: Event) -> None:
+        self._choice = decode(Choice, event)
+
+    def _left_to_night(self, event: Event) -> None:
+        self._left[event["case"]] = decode(LeftToNight, event)
 
     def _plan(self, event: Event) -> None:
         """Planning a case again, in a later run into the same folder, takes back what was said of it before."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.domain.choice import Choice, LeftToNight
 from harness.domain.failure import Failure
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
@@ -82,6 +83,9 @@ class JournalState:
         problems: Lines that could not be used.
         torn: Lines cut short by the death of their writer.
         finished: Whether the run came to its end.
+        started: Time of its last ``run_started``, UTC; empty if there is none.
+        choice: Of a merge gate's run, by what its cases were chosen.
+        left: Cases by id that it left to the night; they are not among the planned ones.
     """
 
     path: Path
@@ -92,6 +96,9 @@ class JournalState:
     problems: tuple[Problem, ...]
     torn: int
     finished: bool
+    started: str = ""
+    choice: Choice | None = None
+    left: Mapping[str, LeftToNight] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
