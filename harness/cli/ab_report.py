@@ -18,7 +18,7 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
 from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
-from harness.reporting.page import fenced
+from harness.reporting.markdown import fenced
 from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
 from harness.reporting.summary import differences, indented, indented_detail, loads
 from harness.running.ab_advice import Advice, minutes_for_all

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from harness.domain.verdict import Verdict
 from harness.domain.words import Status
-from harness.reporting.clean import clean, one_line
+from harness.reporting.markdown import code, fenced
 from harness.reporting.outcomes import counts_line
 from harness.reporting.summary import differences, loads, scopes, verdict_words
-
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~&!])")
-_FENCE = "```"
 
 
 def markdown_page(name: str, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> str:
@@ -27,19 +23,19 @@ def markdown_page(name: str, verdicts: Sequence[Verdict], notes: Sequence[str] =
 
 
 def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iterator[str]:
-    yield f"# {_inert(name)}"
+    yield f"# {code(name)}"
     yield ""
-    yield _inert(counts_line(verdicts))
+    yield counts_line(verdicts)
     yield ""
     yield "| verdict | case | reason |"
     yield "|---|---|---|"
     for verdict in verdicts:
         synthetic = "\\*" if verdict.synthetic else ""
-        yield f"| {verdict_words(verdict)} | {_inert(verdict.case)}{synthetic} | {_inert(verdict.reason)} |"
+        yield f"| {verdict_words(verdict)} | {code(verdict.case)}{synthetic} | {code(verdict.reason)} |"
     for verdict in differences(sorted(verdicts, key=lambda each: each.status is not Status.FAIL)):
-        yield from ("", f"## {_inert(verdict.case)}", "", *fenced(verdict.detail))
+        yield from ("", f"## {code(verdict.case)}", "", *fenced(verdict.detail))
     for verdict in loads(verdicts):
-        yield from ("", f"## loaded: {_inert(verdict.case)}", "", *fenced(verdict.load))
+        yield from ("", f"## loaded: {code(verdict.case)}", "", *fenced(verdict.load))
     yield from _listed([f"outputs of {count} case{'s' * (count > 1)}, {scope}" for scope, count in scopes(verdicts)])
     yield from _listed(notes)
     if any(verdict.synthetic for verdict in verdicts):
@@ -47,20 +43,7 @@ def _lines(name: str, verdicts: Sequence[Verdict], notes: Sequence[str]) -> Iter
         yield "\\* synthetic weights: speeds are approximate, content says nothing"
 
 
-def fenced(text: str) -> tuple[str, str, str]:
-    """The lines of a block in which nothing is markup."""
-    plain = clean(text)
-    longest = max(map(len, re.findall("`+", plain)), default=0)
-    fence = "`" * max(len(_FENCE), longest + 1)
-    return (f"{fence}text", plain, fence)
-
-
 def _listed(texts: Sequence[str]) -> Iterator[str]:
     if texts:
         yield ""
-        yield from (f"- {_inert(text)}" for text in texts)
-
-
-def _inert(text: str) -> str:
-    """One line in which nothing is markup."""
-    return _MARKUP.sub(r"\\\1", one_line(text))
+        yield from (f"- {code(text)}" for text in texts)
