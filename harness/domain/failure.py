@@ -20,11 +20,12 @@ class FailureKind(StrEnum):
     INPUT_MISSING = "input_missing"
     INTERRUPTED = "interrupted"
     HARNESS = "harness"
+    INFRASTRUCTURE = "infrastructure"
     UNSUPPORTED = "unsupported"
 
 
 _BLAMES_CANDIDATE = frozenset({FailureKind.OUT_OF_MEMORY, FailureKind.CRASH, FailureKind.IMPLAUSIBLE})
-_RETRYABLE = frozenset({FailureKind.NODE_LOST})
+_RETRYABLE = frozenset({FailureKind.NODE_LOST, FailureKind.INFRASTRUCTURE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +53,8 @@ class Failure:
     def may_be_retried(self) -> bool:
         """Only infrastructure is retried; a crash repeated is confirmation and another thing."""
         return self.kind in _RETRYABLE
+
+    @property
+    def stays_with_place(self) -> bool:
+        """Whether it would only happen again where it happened: a full disk, a lock that nobody gives back."""
+        return self.kind is FailureKind.INFRASTRUCTURE

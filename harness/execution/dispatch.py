@@ -1,37 +1,61 @@
 """Drive jobs through an executor: a window of submissions, deadlines, retries of infrastructure, one end for each job.
 
 Nothing here knows how an executor works, and nothing is judged. The driver's watchdog gives a job up when its deadline
-has passed although its executor says nothing: a frozen host never answers.
+has passed although its executor says nothing: a frozen host never answers. A retry goes to another node where one can
+take it; where none is left it waits a while for one to come back.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
-from harness.execution.events import Ended, Finished, JobEvent, Started
+from harness.execution.deadlines import deadline_s, silence_s
+from harness.execution.events import Ended, Finished, JobEvent, NodeSetAside, ProcessDone, Progress, Started
 from harness.execution.executor import Executor
 from harness.execution.executors import MakeExecutor
+from harness.execution.trust import Trust
 
 _POLL_S = 0.2
 _WINDOW_PER_SLOT = 2
-_PREPARE_ALLOWANCE_S = 3600.0 + 1800.0
-"""For the wait for the host, and for making and reading models."""
-_PROCESS_ALLOWANCE_S = 10.0
 _MAX_TRIES = 3
+PATIENCE_S = 120.0
+"""How long a job waits for a node to come back, or to join, once those that could take it are lost."""
 
 
 @dataclass(slots=True)
 class _Try:
-    """One submitted try of a job; ``deadline`` is set by its start event."""
+    """One try of a job.
+
+    Attributes:
+        job: The job.
+        attempt: Its number.
+        last: Number of the last try that may be made.
+        failed_at: Where earlier ones failed.
+        elsewhere: It may only go to another place than those.
+        give_up: When there is no more waiting for a node; ``None`` while one can take it.
+        avoid: Where it was not to go, once it is submitted.
+        place: Where it runs, as the executor calls it; empty before it started.
+        host: As people call it.
+        deadline: When it must be over; set by its start event.
+        silent_after: When its next event must have come; ``None`` while it prepares, which takes as long as it takes.
+    """
 
     job: Job
     attempt: int
+    last: int
+    failed_at: frozenset[str] = frozenset()
+    elsewhere: bool = False
+    give_up: float | None = None
+    avoid: frozenset[str] = frozenset()
+    place: str = ""
+    host: str = ""
     deadline: float | None = None
+    silent_after: float | None = None
 
 
 class Dispatcher:
@@ -40,18 +64,34 @@ class Dispatcher:
     Args:
         make_executor: Makes what they run on. Called for the first job; ``close`` closes it.
         clock: Seconds, monotonic; replaced in tests.
+        patience_s: How long a job waits for a node to come back.
     """
 
-    def __init__(self, make_executor: MakeExecutor, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        make_executor: MakeExecutor,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._make_executor = make_executor
         self._executor: Executor | None = None
         self._clock = clock
+        self._patience_s = patience_s
         self._waiting: deque[_Try] = deque()
         self._submitted: dict[str, _Try] = {}
+        self._trust = Trust()
+        self._lost_nodes = False
 
-    def add(self, jobs: Iterable[Job]) -> None:
-        """Queue jobs in order."""
-        self._waiting.extend(_Try(job, 1) for job in jobs)
+    def add(self, jobs: Iterable[Job], tried: Mapping[str, int] | None = None) -> None:
+        """Queue jobs in order.
+
+        Args:
+            jobs: The jobs.
+            tried: How often each was tried in a run that broke; its tries are counted on from there.
+        """
+        for job in jobs:
+            before = (tried or {}).get(job.id, 0)
+            self._waiting.append(_Try(job, before + 1, before + _MAX_TRIES))
 
     @property
     def unfinished(self) -> int:
@@ -67,11 +107,11 @@ class Dispatcher:
         """
         while self.unfinished:
             executor = self._running_executor()
-            self._fill_window(executor)
+            yield from self._fill_window(executor)
             events = executor.poll(_POLL_S)
             for event in events:
-                yield from self._take(event)
-            yield from self._overdue(executor)
+                yield from self._take(executor, event)
+            yield from self._given_up(executor, listening=not events)
             if not events:
                 yield None
 
@@ -96,48 +136,115 @@ class Dispatcher:
             self._executor = executor
         return self._executor
 
-    def _fill_window(self, executor: Executor) -> None:
+    # ---- where to ----------------------------------------------------------------------------------------------------
+
+    def _fill_window(self, executor: Executor) -> Iterator[JobEvent]:
+        postponed = []
         while self._waiting and len(self._submitted) < _WINDOW_PER_SLOT * executor.slots:
             entry = self._waiting.popleft()
-            self._submitted[entry.job.id] = entry
-            executor.submit(entry.job, entry.attempt)
+            avoid = self._places_to_avoid(executor, entry)
+            if avoid is not None:
+                entry.avoid = avoid
+                self._submitted[entry.job.id] = entry
+                executor.submit(entry.job, entry.attempt, avoid)
+            elif self._still_patient(entry):
+                postponed.append(entry)
+            else:
+                yield Ended(entry.job.id, entry.attempt - 1)
+        self._waiting.extendleft(reversed(postponed))
 
-    def _take(self, event: JobEvent) -> Iterator[JobEvent]:
+    def _places_to_avoid(self, executor: Executor, entry: _Try) -> frozenset[str] | None:
+        """Where a try must not go; ``None`` where no place is left for it.
+
+        A first try that no node can take is submitted all the same: the executor says at once what is missing.
+        """
+        aside = self._trust.aside
+        elsewhere = aside | entry.failed_at
+        if executor.can_take(entry.job, elsewhere):
+            return elsewhere
+        if not entry.elsewhere and executor.can_take(entry.job, aside):
+            return aside
+        if entry.failed_at or (self._lost_nodes and self._still_patient(entry)):
+            return None
+        return aside
+
+    def _still_patient(self, entry: _Try) -> bool:
+        """Whether a node may yet come that can take a try; counted from the first time that none could."""
+        if entry.give_up is None:
+            entry.give_up = self._clock() + (0 if entry.elsewhere else self._patience_s)
+        return self._clock() < entry.give_up
+
+    # ---- what comes back ---------------------------------------------------------------------------------------------
+
+    def _take(self, executor: Executor, event: JobEvent) -> Iterator[JobEvent]:
         entry = self._submitted.get(event.job)
         if entry is None or event.attempt != entry.attempt:
             return  # an echo of a try that was given up
         if isinstance(event, Started):
+            entry.place, entry.host = event.place, event.host
             entry.deadline = self._clock() + deadline_s(entry.job)
         if isinstance(event, Finished):
             del self._submitted[event.job]
             yield event
+            yield from self._suspect(executor, entry, event.failure)
             yield from self._retry_or_end(entry, event)
         else:
+            measures = isinstance(event, ProcessDone) or (isinstance(event, Progress) and not event.preparing)
+            entry.silent_after = self._clock() + silence_s(entry.job) if measures else None
             yield event
 
+    def _suspect(self, executor: Executor, entry: _Try, failure: Failure | None) -> Iterator[JobEvent]:
+        """Set the node of a try aside where it fails everything; never the last one that could take the job."""
+        if failure is not None and failure.kind is FailureKind.NODE_LOST:
+            self._lost_nodes = True
+        if not entry.place:
+            return
+        self._trust.ended(entry.place, entry.job.id, failure)
+        if self._trust.is_suspect(entry.place) and executor.can_take(entry.job, self._trust.aside | {entry.place}):
+            yield NodeSetAside(entry.job.id, entry.attempt, entry.host, self._trust.set_aside(entry.place))
+
     def _retry_or_end(self, entry: _Try, event: Finished) -> Iterator[JobEvent]:
-        if event.failure is not None and event.failure.may_be_retried and entry.attempt < _MAX_TRIES:
-            self._waiting.append(_Try(entry.job, entry.attempt + 1))
+        failure = event.failure
+        if failure is not None and failure.may_be_retried and entry.attempt < entry.last:
+            failed_at = entry.failed_at | ({entry.place} if entry.place else frozenset())
+            elsewhere = failure.stays_with_place
+            self._waiting.append(_Try(entry.job, entry.attempt + 1, entry.last, failed_at, elsewhere))
         else:
             yield Ended(event.job, event.attempt)
 
-    def _overdue(self, executor: Executor) -> Iterator[JobEvent]:
+    # ---- the watchdog ------------------------------------------------------------------------------------------------
+
+    def _given_up(self, executor: Executor, *, listening: bool) -> Iterator[JobEvent]:
+        """End tries that are overdue, silent, or that no node is left for.
+
+        Args:
+            executor: What they run on.
+            listening: Whether all that was told has been heard: whoever takes our events may have kept us from it.
+        """
+        for entry in list(self._submitted.values()):
+            failure = self._overdue(entry, listening=listening) or self._stranded(executor, entry)
+            if failure is not None:
+                executor.cancel(entry.job.id)
+                yield from self._take(executor, Finished(entry.job.id, entry.attempt, failure))
+
+    def _overdue(self, entry: _Try, *, listening: bool) -> Failure | None:
         now = self._clock()
-        for entry in [entry for entry in self._submitted.values() if entry.deadline and now > entry.deadline]:
-            executor.cancel(entry.job.id)
+        if entry.deadline is not None and now > entry.deadline:
             message = f"no end after {deadline_s(entry.job):.0f} s although every process had a deadline: given up"
-            failure = Failure(FailureKind.NODE_LOST, message, "E-job-overdue")
-            yield from self._take(Finished(entry.job.id, entry.attempt, failure))
+            return Failure(FailureKind.NODE_LOST, message, "E-job-overdue")
+        if listening and entry.silent_after is not None and now > entry.silent_after:
+            message = f"{entry.host} said nothing for {silence_s(entry.job):.0f} s while a process had to end: given up"
+            return Failure(FailureKind.NODE_LOST, message, "E-job-silent")
+        return None
 
-
-def deadline_s(job: Job) -> float:
-    """Seconds after its start when a job must be over: every process at its limit, and time to make models.
-
-    Of a budget in minutes: all of it, the burn-ins before its first quad, and one quad that was begun within it.
-    """
-    process_s = job.design.timeout_s + _PROCESS_ALLOWANCE_S
-    whole_s = job.process_starts * process_s
-    if job.design.minutes is not None:
-        beyond = len(job.arms) * (max(1, job.design.burn_in) + job.blocks_at_once)
-        whole_s = min(whole_s, job.design.minutes * 60 + beyond * process_s)
-    return whole_s + _PREPARE_ALLOWANCE_S + sum(arm.build.recipe.longest_s for arm in job.arms if arm.build.recipe)
+    def _stranded(self, executor: Executor, entry: _Try) -> Failure | None:
+        """A try that waits at the executor although every node that could take it is gone would wait for ever."""
+        if entry.place or entry.deadline is not None:
+            return None
+        if executor.can_take(entry.job, entry.avoid):
+            entry.give_up = None
+            return None
+        if self._still_patient(entry):
+            return None
+        message = f"every node that could take this job is gone, and none came for {self._patience_s:.0f} s"
+        return Failure(FailureKind.INPUT_MISSING, message, "E-no-node-left")

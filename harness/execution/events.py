@@ -20,12 +20,14 @@ class Started:
         attempt: 1 for the first try.
         node: The node's facts.
         host: Its name, for people; never part of an id.
+        place: What the executor calls where it runs; it keeps other tries away from there if it is told this.
     """
 
     job: str
     attempt: int
     node: NodeFacts
     host: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,14 @@ class Progress:
         message: In words.
         preparing: Models and builds are made, fetched or read, or another measurement is waited for: that takes as long
             as it takes, and logs tell of it too.
+        waiting: Another measurement is, or was, waited for: a journal keeps that.
     """
 
     job: str
     attempt: int
     message: str
     preparing: bool = False
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +84,21 @@ class Ended:
     attempt: int
 
 
-JobEvent: TypeAlias = Started | Progress | ProcessDone | Finished | Ended
+@dataclass(frozen=True, slots=True)
+class NodeSetAside:
+    """A node gets no more jobs. Said by the dispatcher.
+
+    Attributes:
+        job: The job whose end there decided it.
+        attempt: Number of its try.
+        host: The node's name, for people.
+        why: What failed there, in words.
+    """
+
+    job: str
+    attempt: int
+    host: str
+    why: str
+
+
+JobEvent: TypeAlias = Started | Progress | ProcessDone | Finished | NodeSetAside | Ended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from harness.domain.job import Job
@@ -38,8 +38,23 @@ class Executor(Protocol):
         """Facts of the nodes that jobs may go to."""
         ...
 
-    def submit(self, job: Job, attempt: int) -> None:
-        """Queue one try of a job. Returns at once."""
+    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
+        """Whether a place that is there now, and is none of those to avoid, could ever run a job.
+
+        Args:
+            job: The job.
+            avoid: Places, as ``Started.place`` tells them.
+        """
+        ...
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+        """Queue one try of a job. Returns at once.
+
+        Args:
+            job: The job.
+            attempt: Number of the try.
+            avoid: Places that it must not go to.
+        """
         ...
 
     def poll(self, timeout_s: float) -> Sequence[JobEvent]:

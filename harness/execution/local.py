@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import StoppingRule
-from harness.execution.events import Finished, JobEvent
+from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
 from harness.execution.run_job import run_job
 
 _JOIN_S = 30.0
+_HERE = "here"
 
 
 class LocalExecutor:
@@ -45,8 +47,14 @@ class LocalExecutor:
         """This machine."""
         return (probe_node(),)
 
-    def submit(self, job: Job, attempt: int) -> None:
+    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
+        """Here or nowhere; whether the machine is of the job's class, the job finds out."""
+        del job
+        return _HERE not in avoid
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
         """Queue one try of a job."""
+        del avoid  # there is no other place; who asked `can_take` knows
         self._cancelled.discard(job.id)
         self._jobs.put((job, attempt))
 
@@ -81,6 +89,6 @@ class LocalExecutor:
             return self._closing.is_set() or job.id in self._cancelled
 
         for event in run_job(job, attempt, self._rule, should_stop):
-            self._events.put(event)
+            self._events.put(replace(event, place=_HERE) if isinstance(event, Started) else event)
             if isinstance(event, Finished):
                 return

@@ -13,8 +13,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -32,7 +32,7 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.node import GIB, NodeClass, NodeFacts
 from harness.domain.stopping import StoppingRule
-from harness.execution.events import Finished, JobEvent
+from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
 from harness.execution.run_job import run_job
 
@@ -50,6 +50,7 @@ _QUIET_START = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
+_NODE_ID = "ray.io/node-id"
 _CONNECT_S = 5.0
 _MAX_PORT = 65535
 _GET_S = 10.0
@@ -197,16 +198,21 @@ class RayExecutor:
         """Facts of this node where the cluster is embedded; other nodes report theirs when a job starts there."""
         return (probe_node(),) if not self._address else ()
 
-    def submit(self, job: Job, attempt: int) -> None:
+    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
+        """Whether a live node that is none of those to avoid offers what the job's class demands."""
+        return not unmet_demand(demands(job.node_class), self._offers(avoid))
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
         """Submit one try, unless no live node could ever take it: then it has finished already."""
         wanted = demands(job.node_class)
-        unmet = unmet_demand(wanted, self._offers())
+        unmet = unmet_demand(wanted, self._offers(avoid))
         if unmet:
             failure = Failure(FailureKind.INPUT_MISSING, f"no node can take this job: {unmet}", "E-no-node")
             self._ready.append(Finished(job.id, attempt, failure))
             return
-        stream = _job_task.options(resources=wanted, num_gpus=job.node_class.min_gpus).remote(job, attempt, self._rule)
-        self._running[job.id] = _Running(job, attempt, stream)
+        elsewhere = {"label_selector": {_NODE_ID: f"!in({','.join(sorted(avoid))})"}} if avoid else {}
+        task = _job_task.options(resources=wanted, num_gpus=job.node_class.min_gpus, **elsewhere)
+        self._running[job.id] = _Running(job, attempt, task.remote(job, attempt, self._rule))
 
     def poll(self, timeout_s: float) -> Sequence[JobEvent]:
         """Wait for the streams; a lost worker or node ends its jobs."""
@@ -265,7 +271,7 @@ class RayExecutor:
                 return
             if isinstance(event, Finished):
                 del self._running[running.job.id]
-            yield event
+            yield replace(event, place=running.node_id) if isinstance(event, Started) else event
 
     def _end(self, running: _Running, kind: FailureKind, message: str, slug: str) -> Iterator[JobEvent]:
         del self._running[running.job.id]
@@ -284,8 +290,8 @@ class RayExecutor:
             for event in self._end(running, FailureKind.NODE_LOST, "its node is gone", "E-node-lost")
         ]
 
-    def _offers(self) -> list[dict[str, float]]:
-        return [dict(node["Resources"]) for node in _live_nodes()]
+    def _offers(self, avoid: Collection[str] = ()) -> list[dict[str, float]]:
+        return [dict(node["Resources"]) for node in _live_nodes() if node["NodeID"] not in avoid]
 
 
 def _require_listener(address: str) -> None:

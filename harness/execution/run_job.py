@@ -6,6 +6,7 @@ Ctrl-C) passes through, after the running engine has been killed.
 
 from __future__ import annotations
 
+import errno
 import platform
 import time
 import traceback
@@ -32,6 +33,13 @@ from harness.models.usage import cache_held
 _LOCK_WAIT_S = 3600.0
 _LOCK_SLICE_S = 1.0
 _WAITING = "waiting for the host"
+_MACHINE_ERRNOS = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE),
+        *(errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE),
+    }
+)
+"""Disk full or gone, memory, processes or descriptors used up."""
 
 
 def run_job(
@@ -54,10 +62,10 @@ def run_job(
     end: JobEnd | None = None
     try:
         _check_place(job, node)
-        yield Progress(job.id, attempt, _WAITING)
+        yield Progress(job.id, attempt, _WAITING, preparing=True)
         with ExitStack() as stack:
             for doing in _host_taken(stack, job, should_stop):
-                yield Progress(job.id, attempt, doing, preparing=True)
+                yield Progress(job.id, attempt, doing, preparing=True, waiting=True)
             supervisor = stack.enter_context(Supervisor())
             yield Progress(job.id, attempt, "preparing models", preparing=True)
             stack.enter_context(cache_held())
@@ -74,11 +82,12 @@ def run_job(
         failure = Failure(_kind_of(error), str(error), error.slug)
     except Stopped:
         pass  # told below, as of a job that was stopped while it measured
+    except (OSError, MemoryError) as error:
+        failure = _of_the_machine(error) or _fault(error)
     except Exception as error:
         if type(error).__name__ == "TaskCancelledError":  # Ray's; named here so that only one module imports Ray
             raise
-        # A fault of ours must not lose what other jobs measure.
-        failure = Failure(FailureKind.HARNESS, f"unexpected {error!r}", "E-harness-fault", traceback.format_exc())
+        failure = _fault(error)
     if failure is None and should_stop():
         failure = Failure(FailureKind.INTERRUPTED, "the job was stopped before its end", "E-interrupted")
     yield Finished(job.id, attempt, failure, end)
@@ -102,13 +111,32 @@ def _kind_of(error: HarnessError) -> FailureKind:
     """A supervisor that is killed from outside tells of the end of its node before anybody else does."""
     if isinstance(error, BadInput):
         return FailureKind.INPUT_MISSING
-    return FailureKind.NODE_LOST if error.slug == "E-supervisor-lost" else FailureKind.HARNESS
+    return FailureKind.NODE_LOST if error.slug == "E-supervisor-lost" else FailureKind.INFRASTRUCTURE
+
+
+def _of_the_machine(error: OSError | MemoryError) -> Failure | None:
+    """What this machine lacks; ``None`` where the operating system refuses what we should not have asked."""
+    if isinstance(error, MemoryError):
+        return Failure(FailureKind.INFRASTRUCTURE, "the machine has no memory left for the harness", "E-node-memory")
+    if error.errno not in _MACHINE_ERRNOS:
+        return None
+    where = f" at {error.filename}" if error.filename else ""
+    return Failure(FailureKind.INFRASTRUCTURE, f"{error.strerror}{where}", "E-node-exhausted", traceback.format_exc())
+
+
+def _fault(error: Exception) -> Failure:
+    """A fault of ours must not lose what other jobs measure."""
+    return Failure(FailureKind.HARNESS, f"unexpected {error!r}", "E-harness-fault", traceback.format_exc())
 
 
 def _host_taken(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> Iterator[str]:
-    """Wait for the lock of this host, in slices: a job that waits must still be stoppable. Tells who holds it."""
-    said = ""
-    give_up = time.monotonic() + _LOCK_WAIT_S
+    """Wait for the lock of this host, in slices: a job that waits must still be stoppable.
+
+    Tells who holds it, and in the end how long that took.
+    """
+    said = holder = ""
+    began = time.monotonic()
+    give_up = began + _LOCK_WAIT_S
     while True:
         try:
             stack.enter_context(measurement_lock(_LOCK_SLICE_S, job.id))
@@ -116,8 +144,11 @@ def _host_taken(stack: ExitStack, job: Job, should_stop: Callable[[], bool]) -> 
             if error.slug != "E-host-busy" or should_stop() or time.monotonic() > give_up:
                 raise
         else:
+            if said:
+                yield f"waited {time.monotonic() - began:.0f} s for the host, on which measured {holder}"
             return
-        doing = f"{_WAITING}, on which measures {describe_holder()}"
+        holder = describe_holder()
+        doing = f"{_WAITING}, on which measures {holder}"
         if doing != said:
             said = doing
             yield doing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,14 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
 from harness.domain.workload import Workload
-from harness.execution.dispatch import Dispatcher, deadline_s
-from harness.execution.events import Ended, Finished, JobEvent, Started
+from harness.execution.deadlines import deadline_s, silence_s
+from harness.execution.dispatch import Dispatcher
+from harness.execution.events import Ended, Finished, JobEvent, NodeSetAside, Progress, Started
 from harness.execution.node import probe_node
 
 LOST = Failure(FailureKind.NODE_LOST, "gone", "E-node-lost")
+FULL = Failure(FailureKind.INFRASTRUCTURE, "No space left on device", "E-node-exhausted")
+NODE = probe_node()
 CRASH = Failure(FailureKind.CRASH, "crashed", "E-crash")
 
 
@@ -29,11 +32,13 @@ class ScriptedExecutor:
     address = ""
     slots = 1
 
-    def __init__(self, script: dict[str, list[Failure | str | None]]) -> None:
+    def __init__(self, script: dict[str, list[Failure | str | None]], places: Sequence[str] = ("one",)) -> None:
         self.script = {job: deque(ends) for job, ends in script.items()}
         self.queue: deque[JobEvent] = deque()
         self.submitted: list[tuple[str, int]] = []
         self.cancelled: list[str] = []
+        self.avoided: list[set[str]] = []
+        self.places = list(places)
         self.started = self.closed = 0
 
     def start(self) -> None:
@@ -42,11 +47,19 @@ class ScriptedExecutor:
     def nodes(self) -> Sequence[NodeFacts]:
         return ()
 
-    def submit(self, job: Job, attempt: int) -> None:
+    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
+        del job
+        return bool(set(self.places) - set(avoid))
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+        self.avoided.append(set(avoid))
         self.submitted.append((job.id, attempt))
-        self.queue.append(Started(job.id, attempt, probe_node(), "host"))
+        place = next((place for place in self.places if place not in avoid), "")
+        self.queue.append(Started(job.id, attempt, NODE, f"host {place}", place))
         end = self.script[job.id].popleft()
-        if end != "silence":
+        if end == "queued":
+            self.queue.pop()
+        elif end != "silence":
             self.queue.append(Finished(job.id, attempt, end if isinstance(end, Failure) else None))
 
     def poll(self, timeout_s: float) -> Sequence[JobEvent]:
@@ -159,3 +172,105 @@ def test_a_budget_in_minutes_bounds_the_deadline(tiny_model: Path) -> None:
     none = replace(patient, design=replace(patient.design, blocks=0, burn_in=0))
     assert deadline_s(patient) > 1_000_000
     assert deadline_s(bounded) - deadline_s(none) == 5 * 60 + (2 + 4) * 70
+
+
+def test_a_retry_goes_to_another_node_where_there_is_one(jobs: list[Job]) -> None:
+    """A node that was lost once is the last to be asked again."""
+    executor = ScriptedExecutor({jobs[0].id: [LOST, LOST, None]}, places=("one", "two"))
+    assert finished(run(Dispatcher(lambda: executor), jobs[:1])) == [(jobs[0].id, attempt) for attempt in (1, 2, 3)]
+    assert executor.avoided == [set(), {"one"}, set()]
+
+
+def test_what_stays_with_its_node_is_only_tried_elsewhere(jobs: list[Job]) -> None:
+    """A full disk is as full a second later: with no other node the first failure is the last word, at once."""
+    alone = ScriptedExecutor({jobs[0].id: [FULL, None]})
+    events = run(Dispatcher(lambda: alone), jobs[:1])
+    assert [event for event in events if isinstance(event, Ended)] == [Ended(jobs[0].id, 1)]
+    both = ScriptedExecutor({jobs[0].id: [FULL, None]}, places=("one", "two"))
+    assert finished(run(Dispatcher(lambda: both), jobs[:1])) == [(jobs[0].id, 1), (jobs[0].id, 2)]
+
+
+def test_a_node_that_fails_everything_is_set_aside_and_told_once(jobs: list[Job]) -> None:
+    """Three different jobs in succession; the fourth and fifth never see it, and each job ends well elsewhere."""
+    executor = ScriptedExecutor({job.id: [LOST, None] for job in jobs[:3]}, places=("bad", "good"))
+    executor.script |= {job.id: deque([None]) for job in jobs[3:]}
+    events = run(Dispatcher(lambda: executor), jobs)
+    (aside,) = (event for event in events if isinstance(event, NodeSetAside))
+    assert (aside.host, "3 different jobs" in aside.why) == ("host bad", True)
+    assert executor.avoided[-1] == {"bad"}
+    assert sorted(event.job for event in events if isinstance(event, Finished) and event.failure is None) == sorted(
+        job.id for job in jobs
+    )
+
+
+def test_the_last_node_is_never_set_aside(jobs: list[Job]) -> None:
+    """Elsewhere is nowhere: its jobs end with what they say."""
+    executor = ScriptedExecutor({job.id: [LOST] * 3 for job in jobs})
+    events = run(Dispatcher(lambda: executor), jobs)
+    assert not [event for event in events if isinstance(event, NodeSetAside)]
+    assert len([event for event in events if isinstance(event, Ended)]) == len(jobs)
+
+
+def test_a_job_whose_nodes_are_gone_waits_for_one_and_not_for_ever(jobs: list[Job]) -> None:
+    """One that comes back in time is used; without one the last failure stands."""
+    for comes_back in (True, False):
+        executor = ScriptedExecutor({jobs[0].id: [LOST, None]})
+        now = 0.0
+        dispatcher = Dispatcher(lambda: executor, clock=lambda: now, patience_s=60.0)  # noqa: B023 - read at once
+        dispatcher.add(jobs[:1])
+        events: list[JobEvent] = []
+        for event in dispatcher.events():
+            if isinstance(event, Finished) and event.attempt == 1:
+                executor.places = []
+            if event is not None:
+                events.append(event)
+            elif comes_back and now > 30:
+                executor.places = ["new"]
+            now += 10 if event is None else 0
+        assert len(finished(events)) == (2 if comes_back else 1)
+        assert sum(isinstance(event, Ended) for event in events) == 1
+
+
+def test_a_job_that_waits_while_its_nodes_go_is_told(jobs: list[Job]) -> None:
+    """It was submitted and never started: Ray would keep it for ever."""
+    executor = ScriptedExecutor({jobs[0].id: ["queued"]})
+    now = 0.0
+    dispatcher = Dispatcher(lambda: executor, clock=lambda: now, patience_s=60.0)
+    dispatcher.add(jobs[:1])
+    ends = []
+    for event in dispatcher.events():
+        executor.places = []
+        now += 10
+        ends += [event] if isinstance(event, Finished) else []
+    assert [end.failure.slug for end in ends if end.failure] == ["E-no-node-left"]
+
+
+def test_a_job_that_falls_silent_while_it_measures_is_given_up(jobs: list[Job]) -> None:
+    """A worker that is frozen, on a node that is not: the whole job's deadline would be hours away."""
+    job = jobs[0]
+    executor = ScriptedExecutor({job.id: ["silence"] * 3})
+    now = 0.0
+    dispatcher = Dispatcher(lambda: executor, clock=lambda: now)
+    dispatcher.add([job])
+    slugs = []
+    executor.queue.append(Progress(job.id, 1, "making the model", preparing=True))
+    for event in dispatcher.events():
+        if isinstance(event, Progress) and event.preparing:
+            now += silence_s(job) + 1  # as long as it takes
+            executor.queue.append(Progress(job.id, 1, "process 1 of 4"))
+        if event is None:
+            now += silence_s(job) + 1
+        if isinstance(event, Finished):
+            slugs.append(event.failure.slug if event.failure else "")
+            executor.queue.append(Finished(job.id, 2))
+    assert slugs == ["E-job-silent", ""]
+    assert silence_s(job) < deadline_s(job)
+
+
+def test_the_tries_of_a_broken_run_are_counted_on(jobs: list[Job]) -> None:
+    """A resumed job is tried three times again, with numbers that nobody used."""
+    executor = ScriptedExecutor({jobs[0].id: [LOST, LOST, LOST]})
+    dispatcher = Dispatcher(lambda: executor)
+    dispatcher.add(jobs[:1], {jobs[0].id: 2})
+    events = [event for event in dispatcher.events() if event is not None]
+    assert finished(events) == [(jobs[0].id, attempt) for attempt in (3, 4, 5)]
