@@ -6,6 +6,7 @@ A task that no node can take would wait for ever: every job is checked against t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -32,6 +33,7 @@ from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.node import GIB, NodeClass, NodeFacts
 from harness.domain.stopping import StoppingRule
+from harness.execution.cluster_watch import ClusterWatch
 from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
 from harness.execution.run_job import run_job
@@ -55,6 +57,7 @@ _CONNECT_S = 5.0
 _MAX_PORT = 65535
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
+_LEAVE_S = 20.0
 _OTHER_VERSION = "its worker calls the job by another id: install the same version of moe-harness on all nodes"
 
 
@@ -134,6 +137,7 @@ class RayExecutor:
         self._running: dict[str, _Running] = {}
         self._ready: list[JobEvent] = []
         self._owns_ray = False
+        self._watch = ClusterWatch(ray.nodes, address or "embedded")
 
     @property
     def address(self) -> str:
@@ -146,8 +150,18 @@ class RayExecutor:
         Raises:
             Infrastructure: If Ray does not start, or no node of the cluster offers a slot.
         """
-        if ray.is_initialized():
-            return
+        if not ray.is_initialized():
+            self._begin()
+        self._watch.start()
+        if not any(node.get(SLOT) for node in self._offers()):
+            raise Infrastructure(
+                "E-no-slots",
+                f"no live node offers the resource '{SLOT}'",
+                hint=f"start nodes with --resources='{{\"{SLOT}\": 1}}'",
+                where=self._address,
+            )
+
+    def _begin(self) -> None:
         if self._address:
             _require_listener(self._address)
         self._owns_ray = True
@@ -160,13 +174,6 @@ class RayExecutor:
                 hint="try --moe-executor=local, or check --ray-address, the token, and that versions agree",
                 where=self._address or "embedded",
             ) from error
-        if not any(node.get(SLOT) for node in self._offers()):
-            raise Infrastructure(
-                "E-no-slots",
-                f"no live node offers the resource '{SLOT}'",
-                hint=f"start nodes with --resources='{{\"{SLOT}\": 1}}'",
-                where=self._address,
-            )
 
     def _init(self) -> None:
         with _own_sigterm():
@@ -215,7 +222,12 @@ class RayExecutor:
         self._running[job.id] = _Running(job, attempt, task.remote(job, attempt, self._rule))
 
     def poll(self, timeout_s: float) -> Sequence[JobEvent]:
-        """Wait for the streams; a lost worker or node ends its jobs."""
+        """Wait for the streams; a lost worker or node ends its jobs.
+
+        Raises:
+            Infrastructure: ``E-cluster-lost``: the head answers no more.
+        """
+        self._watch.require()
         ready, self._ready = self._ready, []
         if ready or not self._running:
             if not ready:
@@ -235,20 +247,33 @@ class RayExecutor:
                 ray.cancel(running.stream, force=False)
 
     def close(self) -> None:
-        """Cancel all tasks; shut an embedded cluster down."""
-        for job in list(self._running):
-            self.cancel(job)
-        self._await_cancelled()
+        """Cancel all tasks; leave the cluster, or shut an embedded one down."""
+        if not self._watch.is_lost:
+            for job in list(self._running):
+                self.cancel(job)
+            self._await_cancelled()
         self._running.clear()
         if self._owns_ray and ray.is_initialized():
-            ray.shutdown()
             self._owns_ray = False
+            self._leave()
+        self._watch.close()
+
+    def _leave(self) -> None:
+        """Shut Ray down in this process; without a head it would hang, and end the process in the midst of it."""
+        if not self._watch.is_lost:
+            leaving = threading.Thread(target=ray.shutdown, name="moe-ray-shutdown", daemon=True)
+            leaving.start()
+            leaving.join(_LEAVE_S)
+            if not leaving.is_alive():
+                return
+        atexit.unregister(ray.shutdown)
 
     def _await_cancelled(self) -> None:
         """Let cancelled tasks kill their engines themselves before the cluster is torn down around them."""
         deadline = time.monotonic() + _CANCEL_GRACE_S
-        while self._running and time.monotonic() < deadline:
-            self.poll(0.1)
+        with contextlib.suppress(Infrastructure):
+            while self._running and time.monotonic() < deadline:
+                self.poll(0.1)
 
     def _next(self, running: _Running) -> Iterator[JobEvent]:
         try:
@@ -282,7 +307,7 @@ class RayExecutor:
         on_nodes = [running for running in self._running.values() if running.node_id]
         if not on_nodes:
             return []
-        alive = {str(node["NodeID"]) for node in _live_nodes()}
+        alive = {str(node["NodeID"]) for node in self._watch.alive()}
         lost = [running for running in on_nodes if running.node_id not in alive]
         return [
             event
@@ -291,7 +316,7 @@ class RayExecutor:
         ]
 
     def _offers(self, avoid: Collection[str] = ()) -> list[dict[str, float]]:
-        return [dict(node["Resources"]) for node in _live_nodes() if node["NodeID"] not in avoid]
+        return [dict(node["Resources"]) for node in self._watch.alive() if node["NodeID"] not in avoid]
 
 
 def _require_listener(address: str) -> None:
@@ -329,11 +354,6 @@ def _own_sigterm() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
-
-
-def _live_nodes() -> list[dict[str, Any]]:
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in nodes if node["Alive"]]
 
 
 def _first_line(error: BaseException) -> str:
