@@ -184,6 +184,16 @@ class NodeClass:
         """Numbers of a node's GPUs that meet all that the class asks of one."""
         return tuple(number for number, gpu in enumerate(node.gpus) if self._fits(gpu))
 
+    def gpu_choices(self, node: NodeFacts) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the GPUs that a job of the class can get on a node, the first choice first.
+
+        As many as the class asks for, the largest of a mixed host; of a class that asks for none, all or none.
+        """
+        if not self.min_gpus:
+            return (tuple(range(len(node.gpus))), ()) if node.gpus else ((),)
+        by_size = sorted(self.gpus_of(node), key=lambda number: -node.gpus[number].vram_bytes)
+        return (tuple(sorted(by_size[: self.min_gpus])),)
+
     def _gpu_lacks(self, node: NodeFacts) -> tuple[Lack, ...]:
         if self.no_gpu:
             return (Lack(f"needs a node without GPU, node has {_describe_gpus(node)}"),) if node.gpus else ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 from harness.domain.arm import Arm
 from harness.domain.case import Case
@@ -76,11 +78,13 @@ class Fit:
         rooms: Each arm on each device that it uses; none of arms whose model's tensors are not known here.
         known: Whether the tensors of all arms' models are.
         notes: What is odd about the flags, and what could not be counted.
+        gpus: Numbers of the node's GPUs that it was held against.
     """
 
     rooms: tuple[Room, ...]
     known: bool
     notes: tuple[str, ...] = ()
+    gpus: tuple[int, ...] = ()
 
     @property
     def short(self) -> int:
@@ -101,18 +105,33 @@ class Fit:
         return next((room for room in self.rooms if room.rereads), None)
 
 
+ArmsNeed: TypeAlias = Callable[[Callable[[Arm], tuple[int, ...]]], tuple[ArmMemory, ...]]
+"""What arms need, told the bytes of the GPUs that each can use; without those whose model's tensors are not known."""
+
+
 def fit_on(case: Case, needs: Needs, node: NodeFacts) -> Fit:
     """What a case needs on a node of its class, and what that has.
-
-    Each arm may run on the GPUs that its job gets: as many of the class's as it asks for, the largest of a mixed host;
-    of a class that asks for none, on all there are or on none.
 
     Args:
         case: The case; its arms' flags are complete.
         needs: Of all cases.
         node: Facts of the node.
     """
-    ways = [_on_gpus(case, needs, node, gpus) for gpus in _choices(case.node_class, node)]
+    return fit_arms(case.arms, case.node_class, partial(needs.of_arms, case), node)
+
+
+def fit_arms(arms: Sequence[Arm], node_class: NodeClass, need: ArmsNeed, node: NodeFacts) -> Fit:
+    """What arms need on a node of a class, and what that has.
+
+    Each may run on the GPUs that their job gets, see ``NodeClass.gpu_choices``.
+
+    Args:
+        arms: The arms; their flags are complete.
+        node_class: The class.
+        need: What they need.
+        node: Facts of the node.
+    """
+    ways = [_on_gpus(arms, need, node, gpus) for gpus in node_class.gpu_choices(node)]
     return next((fit for fit in ways if not fit.short), ways[0])
 
 
@@ -129,25 +148,17 @@ def promised(case: Case, needs: Needs) -> Fit | None:
     gpu = Gpu("GPU", int(wanted.min_vram_gib * GIB) or GIB, "", "")
     ram = int(wanted.min_ram_gib * GIB)
     least = NodeFacts("", 0, (), ram, (gpu,) * wanted.min_gpus, "", 0, "", None, 1, 0)
-    fit = _on_gpus(case, needs, least, tuple(range(wanted.min_gpus)))
+    fit = _on_gpus(case.arms, partial(needs.of_arms, case), least, tuple(range(wanted.min_gpus)))
     said = [room for room in fit.rooms if (wanted.min_ram_gib if room.device == RAM else wanted.min_vram_gib)]
     return replace(fit, rooms=tuple(replace(room, owner=owner) for room in said))
 
 
-def _choices(node_class: NodeClass, node: NodeFacts) -> Sequence[tuple[int, ...]]:
-    """Numbers of the GPUs that a job may get."""
-    if not node_class.min_gpus:
-        return (tuple(range(len(node.gpus))), ()) if node.gpus else ((),)
-    by_size = sorted(node_class.gpus_of(node), key=lambda number: -node.gpus[number].vram_bytes)
-    return (tuple(sorted(by_size[: node_class.min_gpus])),)
-
-
-def _on_gpus(case: Case, needs: Needs, node: NodeFacts, numbers: tuple[int, ...]) -> Fit:
+def _on_gpus(arms: Sequence[Arm], need: ArmsNeed, node: NodeFacts, numbers: tuple[int, ...]) -> Fit:
     sizes = tuple(node.gpus[number].vram_bytes for number in numbers)
-    found = needs.of_arms(case, lambda arm: sizes if sizes and can_use_gpus(arm, node) else ())
+    found = need(lambda arm: sizes if sizes and can_use_gpus(arm, node) else ())
     rooms = tuple([room for each in found for room in _rooms(each, node, numbers)])
     notes = tuple(dict.fromkeys([note for each in found for note in each.memory.notes]))
-    return Fit(rooms, len(found) == len(case.arms), notes)
+    return Fit(rooms, len(found) == len(arms), notes, numbers)
 
 
 def _rooms(need: ArmMemory, node: NodeFacts, numbers: tuple[int, ...]) -> Sequence[Room]:
