@@ -1,7 +1,7 @@
 """JUnit (xunit2) from verdicts. A projection: the same verdicts give the same bytes.
 
 Report viewers read name, classname, time and the message of a result, and no properties: so the message's line carries
-the figures, and the class name the model and the node class. Properties hold the same for programs.
+the figures, and the class name the model, the node class and the GPU. Properties hold the same for programs.
 """
 # mypy: allow-untyped-calls
 # (junitparser says that it is typed, but half of its methods have no annotations)
@@ -19,13 +19,20 @@ import junitparser
 from junitparser import xunit2
 from junitparser.junitparser import FinalResult
 
+from harness.domain.canonical import id_part
 from harness.domain.errors import Infrastructure
 from harness.domain.verdict import Effect, Verdict
 from harness.domain.words import Pitfall, Status
 from harness.reporting.clean import capped, one_line
 
 MAX_DETAIL_BYTES = 64 * 1024
+"""Of the long text of a case, its own output included."""
 _MAX_MESSAGE_BYTES = 2000
+_MAX_VALUE_BYTES = 4000
+_LEVELS = 4
+"""Of a class name, before the hardware."""
+_CORES = re.compile(r" \(\d+ cores?\)$")
+_MARKETING = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|\b\d+-Core\b|@.*$", re.IGNORECASE)
 _ID = re.compile(r"(?P<kind>[^/]+)/(?P<model>[^/]+)/.+@(?P<node_class>[^@]+)")
 _SKIPPED = frozenset({Status.INCONCLUSIVE, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NOT_JUDGED})
 
@@ -41,20 +48,19 @@ def make_junit(name: str, verdicts: Sequence[Verdict], content_keys: ContentKeys
         content_keys: What really ran, by case id and arm label.
     """
     suite = xunit2.TestSuite(one_line(name))
-    suite.add_testcases([_testcase(verdict, (content_keys or {}).get(verdict.case, {})) for verdict in verdicts])
+    suite.extend([_testcase(verdict, (content_keys or {}).get(verdict.case, {})) for verdict in verdicts])
     document = xunit2.JUnitXml()
-    document.add_testsuite(suite)
+    document.append(suite)
     document.update_statistics()
     return document
 
 
 def write_junit(document: junitparser.JUnitXml, path: Path) -> None:
-    """Write a document whole or not at all.
+    """Write a document whole or not at all, with the statistics that it has.
 
     Raises:
         Infrastructure: If the file cannot be written.
     """
-    document.update_statistics()
     write_whole(path, b'<?xml version="1.0" encoding="utf-8"?>\n' + _body(document) + b"\n")
 
 
@@ -78,11 +84,27 @@ def write_whole(path: Path, content: bytes) -> None:
         raise Infrastructure("E-report-write", message, where=f"{path}") from error
 
 
-def classname(case_id: str) -> str:
-    """``moe.KIND.MODEL.CLASS`` of a case id; dots inside a part become underscores, for a dot makes a level."""
+def classname(case_id: str, node: str = "") -> str:
+    """``moe.KIND.MODEL.CLASS.GPU`` of a case id; dots inside a part become underscores, for a dot makes a level.
+
+    Args:
+        case_id: The case's id.
+        node: Where it ran, as verdicts say it: its GPUs, or its CPU. The level is left out where that is not known.
+    """
     found = _ID.fullmatch(case_id)
-    parts = found.groups() if found else (case_id,)
+    parts = (*(found.groups() if found else (case_id,)), *([hardware_class(node)] if one_line(node) else []))
     return ".".join(["moe", *(one_line(part).replace(".", "_") for part in parts)])
+
+
+def unplaced(class_name: str) -> str:
+    """A class name of ours without the level that says on which hardware it ran; others as they are."""
+    levels = class_name.split(".")
+    return ".".join(levels[:_LEVELS]) if levels[0] == "moe" else class_name
+
+
+def hardware_class(node: str) -> str:
+    """A node's GPUs, or its CPU, as one word: ``nvidia-h200``, ``2x-nvidia-h200``, ``amd-epyc-9654``."""
+    return id_part(_MARKETING.sub(" ", _CORES.sub("", one_line(node))))
 
 
 def _body(document: junitparser.JUnitXml) -> bytes:
@@ -92,14 +114,22 @@ def _body(document: junitparser.JUnitXml) -> bytes:
 
 
 def _testcase(verdict: Verdict, content_keys: Mapping[str, str]) -> xunit2.TestCase:
-    case = xunit2.TestCase(one_line(verdict.case), classname(verdict.case), round(verdict.seconds, 3))
+    case = xunit2.TestCase(
+        one_line(verdict.case), classname(verdict.case, verdict.node), round(max(0.0, verdict.seconds), 3)
+    )
+    properties = junitparser.Properties()
     for name, value in _properties(verdict, content_keys):
-        case.add_property(one_line(name), one_line(value))
+        properties.add_property(
+            junitparser.Property(one_line(capped(name, _MAX_VALUE_BYTES)), one_line(capped(value, _MAX_VALUE_BYTES)))
+        )
+    case.append(properties)
     result = _result(verdict)
     if result is not None:
         case.append(result)
-    if verdict.pitfall is Pitfall.GONE:
-        case.append(junitparser.SystemOut(f"warning: {one_line(verdict.reason)}"))
+    else:
+        # What passed has no message of its own: its figures are what it printed.
+        word = "warning: " if verdict.pitfall is Pitfall.GONE else ""
+        case.append(junitparser.SystemOut(f"{word}{one_line(capped(verdict.reason, _MAX_MESSAGE_BYTES))}"))
     return case
 
 

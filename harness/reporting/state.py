@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.domain.case import Case
 from harness.domain.choice import Choice, LeftToNight
 from harness.domain.failure import Failure
 from harness.domain.job import Job
@@ -17,6 +18,7 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Status
 from harness.judging.judge import judge
 from harness.judging.record import JobRecord
+from harness.judging.shares import shared_seconds
 from harness.judging.wording import expected_text
 from harness.reporting.journal import PlannedCase, RunInfo
 
@@ -35,6 +37,28 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierTry:
+    """A try that was followed by another one.
+
+    Attributes:
+        attempt: Its number, from 1.
+        host: Host that it ran on; empty where it never started.
+        failure: Why it does not count; ``None`` where nobody told, because the driver died first.
+    """
+
+    attempt: int
+    host: str
+    failure: Failure | None
+
+    @property
+    def text(self) -> str:
+        """It in one line."""
+        where = f" on {self.host}" if self.host else ""
+        why = f"{self.failure.slug}, {self.failure.message}" if self.failure else "broken off"
+        return f"try {self.attempt}{where}: {why}"
+
+
+@dataclass(frozen=True, slots=True)
 class JobTry:
     """The last try of a job, as far as it was seen.
 
@@ -49,6 +73,8 @@ class JobTry:
         finished: Whether the try came to its end.
         lost: Processes that the journal counted and whose lines cannot be used.
         end: Why it ended where it went well.
+        earlier: The tries before it.
+        waiting: What it said last of waiting for another measurement; empty where it did not wait.
     """
 
     attempt: int
@@ -61,6 +87,14 @@ class JobTry:
     finished: bool = False
     lost: int = 0
     end: JobEnd | None = None
+    earlier: tuple[EarlierTry, ...] = ()
+    waiting: str = ""
+
+    @property
+    def tries_made(self) -> tuple[EarlierTry, ...]:
+        """The tries before a next one: the earlier ones, and this one if it came to anything."""
+        began = self.host or self.finished
+        return (*self.earlier, EarlierTry(self.attempt, self.host, self.failure)) if began else self.earlier
 
     @property
     def record(self) -> JobRecord | None:
@@ -83,6 +117,8 @@ class JournalState:
         problems: Lines that could not be used.
         torn: Lines cut short by the death of their writer.
         finished: Whether the run came to its end.
+        resumed: Times at which a broken run was gone on with, UTC.
+        set_aside: Nodes that got no more jobs, and why, in words.
         started: Time of its last ``run_started``, UTC; empty if there is none.
         choice: Of a merge gate's run, by what its cases were chosen.
         left: Cases by id that it left to the night; they are not among the planned ones.
@@ -97,6 +133,8 @@ class JournalState:
     torn: int
     finished: bool
     started: str = ""
+    resumed: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
     choice: Choice | None = None
     left: Mapping[str, LeftToNight] = field(default_factory=dict)
 
@@ -123,12 +161,33 @@ class JournalState:
         )
 
     def final_verdicts(self) -> tuple[Verdict, ...]:
-        """Exactly one verdict per planned case, in plan order; what never finished is an error."""
-        return tuple(self._final(case_id, planned) for case_id, planned in self.planned.items())
+        """Exactly one verdict per planned case, in plan order; what never finished is an error.
+
+        Their seconds are shares: those of all cases of a job add up to what its processes took.
+        """
+        seconds = self._shared_seconds()
+        found = (self._final(case_id, planned) for case_id, planned in self.planned.items())
+        return tuple(replace(verdict, seconds=seconds.get(verdict.case, verdict.seconds)) for verdict in found)
+
+    def tries(self) -> dict[str, tuple[str, ...]]:
+        """The tries of jobs that had to be made again, a line each and the last one last, by case id."""
+        again = {job: last for job, last in self.jobs.items() if last.earlier}
+        return {case: _tries_text(again[planned.job]) for case, planned in self.planned.items() if planned.job in again}
 
     def content_keys(self) -> dict[str, dict[str, str]]:
         """What really ran: content key by arm label, by case id."""
         return {case_id: self._content_keys(planned) for case_id, planned in self.planned.items()}
+
+    def _shared_seconds(self) -> dict[str, float]:
+        by_job: dict[str, dict[str, Case]] = {}
+        for case_id, planned in self.planned.items():
+            by_job.setdefault(planned.job, {})[case_id] = planned.case
+        return {
+            case_id: seconds
+            for job_id, cases in by_job.items()
+            if (last := self.jobs.get(job_id)) and last.job
+            for case_id, seconds in shared_seconds(cases, JobRecord(last.job, last.runs)).items()
+        }
 
     def _final(self, case_id: str, planned: PlannedCase) -> Verdict:
         known = self.verdicts.get(case_id) or planned.verdict
@@ -152,6 +211,12 @@ class JournalState:
         return {arm.label: by_identity[arm.identity] for arm in planned.case.arms if arm.identity in by_identity}
 
 
+def _tries_text(last: JobTry) -> tuple[str, ...]:
+    end = last.failure.slug if last.failure else "counts" if last.finished else "did not end"
+    where = f" on {last.host}" if last.host else ""
+    return (*(each.text for each in last.earlier), f"try {last.attempt}{where}: {end}")
+
+
 def _never_finished(case_id: str, planned: PlannedCase, last: JobTry | None, policy: Policy) -> Verdict:
     runs = last.runs if last else ()
     return Verdict(
@@ -172,6 +237,8 @@ def _last_seen(job: str, last: JobTry | None) -> str:
     if last.finished:
         lost = f"the lines of {last.lost} processes are" if last.lost else "the line that describes it is"
         return f"{job} finished at {last.since}, but {lost} lost"
+    if last.waiting and not last.runs:
+        return f"{job} on {last.host} since {last.since}, {last.waiting}"
     if last.host:
         return f"{job} running on {last.host} since {last.since}, {len(last.runs)} processes done"
     return f"{job} waiting for a node since {last.since}"

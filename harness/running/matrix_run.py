@@ -20,6 +20,7 @@ from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, JobEvent
 from harness.execution.executors import MakeExecutor
 from harness.judging.judge import judge
+from harness.judging.shares import shared_seconds
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import narrowed
 from harness.reporting import journal
@@ -147,8 +148,10 @@ class MatrixRun:
 
     def _judge(self, job: str) -> Iterator[str]:
         record = self._records.close(job)
-        for case in record.job.cases:
-            verdict = judge(self._cases[case].case, record, self._policy)
+        cases = {case: self._cases[case].case for case in record.job.cases}
+        seconds = shared_seconds(cases, record)
+        for case in cases:
+            verdict = replace(judge(cases[case], record, self._policy), seconds=seconds[case])
             self._verdicts[case] = verdict
             self._journal.verdict(verdict)
         yield from record.job.cases

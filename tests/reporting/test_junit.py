@@ -21,7 +21,7 @@ from harness.domain.words import Pitfall, Status
 from harness.judging.judge import judge
 from harness.reporting.clean import capped, clean
 from harness.reporting.codec import decode, encode
-from harness.reporting.junit import MAX_DETAIL_BYTES, classname, make_junit, write_junit, write_whole
+from harness.reporting.junit import MAX_DETAIL_BYTES, classname, hardware_class, make_junit, write_junit, write_whole
 from harness.reporting.junit_merge import merge_junit
 from harness.reporting.outcomes import counts_line, exit_code
 from harness.reporting.summary import summary_text
@@ -73,7 +73,7 @@ def test_messages_carry_the_figures(tmp_path: Path) -> None:
 
 def test_class_name_name_time_and_properties(tmp_path: Path) -> None:
     case = read(write(tmp_path / "junit.xml", ALL))[0]
-    assert case.classname == "moe.throughput.tiny-moe-iq4_xs.any"
+    assert case.classname == "moe.throughput.tiny-moe-iq4_xs.any.test-9000"
     assert (case.name, case.time) == (REGRESSED.case, 40.0)
     properties = {each.name: each.value for each in case.properties()}
     assert properties["throughput"] == "regressed"
@@ -126,6 +126,21 @@ def test_details_are_capped_and_keep_their_end(tmp_path: Path) -> None:
 def test_odd_case_ids_still_have_a_class_name() -> None:
     assert classname("no slashes") == "moe.no slashes"
     assert classname("throughput/qwen3.6/a/b@h200") == "moe.throughput.qwen3_6.h200"
+
+
+@pytest.mark.parametrize(
+    ("node", "word"),
+    [
+        ("NVIDIA H200", "nvidia-h200"),
+        ("2x NVIDIA H200, NVIDIA L4", "2x-nvidia-h200-nvidia-l4"),
+        ("Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz (2 cores)", "intel-xeon-gold-6338"),
+        ("AMD Ryzen 9 5900X 12-Core Processor (12 cores)", "amd-ryzen-9-5900x"),
+    ],
+)
+def test_the_gpu_or_cpu_is_the_last_level_of_the_class_name(node: str, word: str) -> None:
+    """A viewer reads no properties: on which hardware it failed stands where it groups by."""
+    assert hardware_class(node) == word
+    assert classname("throughput/m/a/b@any", node) == f"moe.throughput.m.any.{word}"
 
 
 def test_merging_keeps_each_case_once_in_its_worst_outcome(tmp_path: Path) -> None:
