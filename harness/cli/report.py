@@ -1,4 +1,4 @@
-"""``report``: make JUnit and summary again from a journal."""
+"""``report``: make JUnit, summary and page again from a journal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import click
 from rich.console import Console
 
 from harness.domain.errors import BadInput
+from harness.pages.writing import write_reports
 from harness.reporting.codec import encode
 from harness.reporting.outcomes import exit_code
 from harness.reporting.page import markdown_page
-from harness.reporting.projections import notes, write_projections
+from harness.reporting.projections import notes
 from harness.reporting.replay import read_journal
 from harness.reporting.state import JournalState
 from harness.reporting.summary import print_summary, summary_text
@@ -25,7 +26,7 @@ from harness.reporting.summary import print_summary, summary_text
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @click.pass_context
 def report(context: click.Context, journal: Path, out: Path | None, form: str) -> None:
-    """Make junit.xml and summary.txt again from JOURNAL, a journal.jsonl or the folder that holds it.
+    """Make junit.xml, summary.txt and report.html again from JOURNAL, a journal.jsonl or the folder that holds it.
 
     What never finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
     """
@@ -33,7 +34,7 @@ def report(context: click.Context, journal: Path, out: Path | None, form: str) -
     if state.run is None and not state.planned:
         message = "there is no run in it: not a journal, or one whose first lines are lost"
         raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{journal}")
-    write_projections(state, out or state.path.parent)
+    write_reports(state, out or state.path.parent)
     verdicts = state.final_verdicts()
     if form == "json":
         click.echo(json.dumps(_as_json(state), indent=2))

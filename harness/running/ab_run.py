@@ -14,8 +14,8 @@ from harness.domain.words import Kind, Status, Throughput
 from harness.execution.events import JobEvent
 from harness.execution.executors import executor_factory
 from harness.judging.stopping import SequentialStopping
+from harness.pages.writing import write_reports
 from harness.reporting.journal import JournalWriter
-from harness.reporting.projections import write_projections
 from harness.reporting.replay import read_journal
 from harness.running.ab import AbPlan
 from harness.running.ab_advice import Advice, advice
@@ -143,4 +143,4 @@ def _write_reports(reports: Path, *, whole: bool) -> None:
     if whole:
         with JournalWriter(reports) as journal:
             journal.run_finished()
-    write_projections(read_journal(reports), reports)
+    write_reports(read_journal(reports), reports)

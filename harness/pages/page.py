@@ -1,0 +1,139 @@
+"""The page of one or several journals: one file that needs nothing beside itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from markupsafe import Markup
+
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status
+from harness.pages.detail import case_detail, job_detail
+from harness.pages.embedding import inline_json, packed, script_source
+from harness.pages.rows import row_data
+from harness.pages.shown import Shown, shown_cases
+from harness.pages.texts import Texts
+from harness.reporting.clean import one_line
+from harness.reporting.outcomes import gone_pitfalls
+from harness.reporting.projections import notes
+from harness.reporting.state import JournalState
+from harness.reporting.summary import scopes, status_rank
+
+_SCRIPTS = ("elements.js", "rows.js", "filters.js", "table.js", "plots.js", "forest.js", "detail.js", "start.js")
+"""In the order in which they stand in the page: each uses those before it."""
+
+
+def report_page(states: Sequence[JournalState]) -> str:
+    """Make the page.
+
+    Args:
+        states: The journals that are shown as one run, at least one.
+    """
+    cases = shown_cases(states)
+    verdicts = [shown.verdict for shown in cases]
+    script, plotly = _own_script(), plotly_script()
+    return _template().render(
+        name=", ".join(dict.fromkeys(one_line(state.name) for state in states)),
+        runs=[_run_facts(state) for state in states],
+        problems=[(_journal_names(states)[index], one_line(note)) for index, note in _notes(states)],
+        gone=[one_line(f"{verdict.case}: {verdict.reason}") for verdict in gone_pitfalls(verdicts)],
+        counts=_counts(verdicts),
+        scopes=[(one_line(scope), count) for scope, count in scopes(verdicts)],
+        synthetic=sum(verdict.synthetic for verdict in verdicts),
+        sources=f"{script_source(script)} {script_source(plotly)}",
+        style=Markup(_asset("page.css")),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own files
+        plotly=packed_plotly(),
+        data=Markup(inline_json(_data(states, cases))),  # noqa: S704 - what `inline_json` is for
+    )
+
+
+def _data(states: Sequence[JournalState], cases: Sequence[Shown]) -> dict[str, Any]:
+    """All that the page's script reads; jobs once, whichever cases share them."""
+    texts, names = Texts(), _journal_names(states)
+    jobs = {
+        f"{shown.journal}/{shown.job}": job_detail(shown.last, shown.last.job)
+        for shown in cases
+        if shown.last and shown.last.job
+    }
+    rows = [
+        {**row_data(shown), "detail": case_detail(shown, states[shown.journal].path.name, texts)} for shown in cases
+    ]
+    return {
+        "journals": names,
+        "statuses": [str(status) for status in sorted(Status, key=status_rank)],
+        "cases": rows,
+        "jobs": jobs,
+        "texts": texts.listed(),
+    }
+
+
+def _journal_names(states: Sequence[JournalState]) -> list[str]:
+    """What tells journals apart, from their paths; of one journal its file's name."""
+    if len(states) == 1:
+        return [one_line(states[0].path.name)]
+    return [one_line(f"{state.path.parent.name}/{state.path.name}") for state in states]
+
+
+def _notes(states: Sequence[JournalState]) -> list[tuple[int, str]]:
+    return [(index, note) for index, state in enumerate(states) for note in notes(state)]
+
+
+def _run_facts(state: JournalState) -> Mapping[str, str]:
+    """How a run was made, for the head of the page."""
+    nodes = {tried.node.described: tried.host for tried in state.jobs.values() if tried.node}
+    began = min((tried.since for tried in state.jobs.values() if tried.since), default="")
+    told = {
+        "executor": state.run.executor if state.run else "",
+        "versions": ", ".join(f"{name} {version}" for name, version in state.run.versions.items()) if state.run else "",
+        "nodes": "; ".join(f"{host}: {node}" if host else node for node, host in nodes.items()),
+        "first job": began.partition(".")[0].replace("T", " "),
+        "policy": f"alpha {state.policy.alpha:g}, margin "
+        + ("by the known spread" if state.policy.auto_margin else f"{100 * state.policy.margin:g} %"),
+    }
+    return {name: one_line(value) for name, value in told.items() if value}
+
+
+def _counts(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
+    counts = Counter(verdict.status for verdict in verdicts)
+    return [(str(status), counts[status]) for status in sorted(counts, key=status_rank)]
+
+
+@cache
+def _template() -> Template:
+    loader = PackageLoader("harness.pages", "assets")
+    environment = Environment(
+        loader=loader,
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def _asset(name: str) -> str:
+    return files("harness.pages").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _own_script() -> str:
+    body = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{body}}})();\n'
+
+
+@cache
+def plotly_script() -> str:
+    """The plotting library, as its package brings it."""
+    return files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+
+
+@cache
+def packed_plotly() -> str:
+    """The same, packed: most pages are read without a plot, and unpack it never."""
+    return packed(plotly_script())
