@@ -21,8 +21,9 @@ import pytest
 from harness.domain.errors import BadInput, HarnessError
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
+from harness.pages.writing import write_reports
 from harness.reporting.clean import clean
-from harness.reporting.projections import notes, write_projections
+from harness.reporting.projections import notes
 from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
 from harness.running.forecasts import forecast_plan
@@ -268,7 +269,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End every process, then make JUnit and summary from the journal."""
+    """End every process, then make the reports from the journal."""
     matrix = session.config.stash.get(_SESSION, None)
     if matrix is None:
         return
@@ -276,7 +277,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     try:
         matrix.close()
         if matrix.has_results:
-            write_projections(matrix.finish(), matrix.reports)
+            write_reports(matrix.finish(), matrix.reports)
     except HarnessError as error:
         _note_trouble(session.config, error)
     if session.config.stash[_TROUBLE]:
