@@ -26,6 +26,8 @@ from harness.reporting.state import JobTry, JournalState, Problem
 Event: TypeAlias = dict[str, Any]
 
 _MAX_SHOWN = 200
+_BEGINS = b'"event": "run_started"'
+"""As the writer spells it; inside of a text its quotation marks would be escaped."""
 
 
 def read_journal(path: Path) -> JournalState:
@@ -37,18 +39,43 @@ def read_journal(path: Path) -> JournalState:
     Raises:
         BadInput: If there is no such file, or a newer harness wrote it.
     """
+    file, lines = _lines(path)
+    replay = _Replay(file)
+    _take_all(replay, 1, lines)
+    return replay.state()
+
+
+def read_runs(path: Path) -> tuple[JournalState, ...]:
+    """Read a journal run by run: several may have been written to one folder, or put together from several machines.
+
+    Arguments and errors as of `read_journal`, which reads all of it as one state.
+    """
+    file, lines = _lines(path)
+    begins = [number for number, line in enumerate(lines) if _BEGINS in line] or [0]
+    begins[0] = 0
+    states = []
+    for start, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+        replay = _Replay(file)
+        # The last part alone has a tail; of the others the next line follows at once.
+        _take_all(replay, start + 1, lines[start:end] if end == len(lines) else [*lines[start:end], b""])
+        states.append(replay.state())
+    return tuple(states)
+
+
+def _lines(path: Path) -> tuple[Path, list[bytes]]:
     file = path / JOURNAL_NAME if path.is_dir() else path
     try:
-        content = file.read_bytes()
+        return file, file.read_bytes().split(b"\n")
     except OSError as error:
         message = f"the journal cannot be read: {error.strerror or error}"
         raise BadInput("E-no-journal", message, hint=f"give a folder with {JOURNAL_NAME}", where=f"{file}") from error
-    replay = _Replay(file)
-    *lines, tail = content.split(b"\n")
-    for number, line in enumerate(lines, 1):
+
+
+def _take_all(replay: _Replay, first: int, lines: list[bytes]) -> None:
+    *whole, tail = lines
+    for number, line in enumerate(whole, first):
         replay.line(number, line)
-    replay.tail(len(lines) + 1, tail)
-    return replay.state()
+    replay.tail(first + len(whole), tail)
 
 
 class _Replay:
