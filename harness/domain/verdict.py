@@ -91,6 +91,7 @@ class Verdict:
         scope: Of outputs: what was compared, and what that does not show.
         load: How the builds loaded the model, a line each: what they did otherwise than asked or estimated, and in
             what two arms differ.
+        tries: The tries of its job, a line each, where infrastructure made more than one necessary.
     """
 
     case: str
@@ -113,3 +114,4 @@ class Verdict:
     inert: bool = False
     scope: str = ""
     load: str = ""
+    tries: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -159,6 +159,18 @@ class JournalWriter:
     def job_started(self, job: str, attempt: int, node: NodeFacts | None, host: str) -> None:
         """A try holds its lease on a node."""
         self._append("job_started", job=job, **{"try": attempt}, host=host, node=encode(node) if node else None)
+
+    def job_waits(self, job: str, attempt: int, why: str) -> None:
+        """A try waits, or has waited, for another measurement on its host."""
+        self._append("job_waits", job=job, **{"try": attempt}, why=why)
+
+    def node_set_aside(self, job: str, attempt: int, host: str, why: str) -> None:
+        """A node gets no more jobs: it fails everything. The try is the one that decided it."""
+        self._append("node_set_aside", job=job, **{"try": attempt}, host=host, why=why)
+
+    def run_resumed(self, executor: str, versions: dict[str, str], jobs: Sequence[str]) -> None:
+        """A broken run is gone on with: these jobs are run again, all others are whole."""
+        self._append("run_resumed", executor=executor, versions=versions, jobs=list(jobs))
 
     def process(self, job: str, attempt: int, run: ProcessRun) -> None:
         """An engine process ended."""

@@ -192,6 +192,7 @@ def _properties(verdict: Verdict, content_keys: Mapping[str, str]) -> Iterator[t
         if text := getattr(verdict, name):
             yield name, text
     yield from ((name, "true") for name in ("synthetic", "inert") if getattr(verdict, name))
+    yield from (("try", text) for text in verdict.tries)
 
 
 def _effect_text(effect: Effect) -> str:

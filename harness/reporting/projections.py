@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -29,12 +30,24 @@ def write_projections(state: JournalState, folder: Path) -> None:
 
 
 def notes(state: JournalState) -> list[str]:
-    """Say what of the journal could not be used, and whether the run came to its end."""
+    """Say what of the journal could not be used, what was run again, and whether the run came to its end."""
     told = [
         f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in state.problems
     ]
+    told.extend(state.set_aside)
+    told.extend(_troubles(state))
+    told.extend(f"the run broke and was resumed at {time}" for time in state.resumed)
     if state.run is None:
         told.append("the journal does not say how the run started")
     elif not state.finished:
         told.append("the run did not come to its end")
     return told
+
+
+def _troubles(state: JournalState) -> Iterator[str]:
+    """Which jobs had to be tried again, and which waited for somebody else's measurement."""
+    for job, last in state.jobs.items():
+        if last.earlier:
+            yield f"{job} was tried {len(last.tries)} times: {'; '.join(last.tries)}"
+        if last.waiting:
+            yield f"{job}: {last.waiting}"

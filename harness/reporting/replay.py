@@ -93,6 +93,8 @@ class _Replay:
         self._started = ""
         self._torn = 0
         self._finished = False
+        self._resumed: list[str] = []
+        self._set_aside: list[str] = []
         self._handlers: dict[str, Callable[[Event], None]] = {
             "run_started": self._run_started,
             "planned": self._plan,
@@ -100,6 +102,9 @@ class _Replay:
             "left_to_night": self._left_to_night,
             "job_submitted": self._job_submitted,
             "job_started": self._job_started,
+            "job_waits": self._job_waits,
+            "node_set_aside": self._node_set_aside,
+            "run_resumed": self._run_resumed,
             "process": self._process,
             "job_finished": self._job_finished,
             "verdict": self._verdict,
@@ -137,6 +142,8 @@ class _Replay:
             problems=tuple(self._problems),
             torn=self._torn,
             finished=self._finished,
+            resumed=tuple(self._resumed),
+            set_aside=tuple(self._set_aside),
             started=self._started,
             choice=self._choice,
             left=self._left,
@@ -173,21 +180,30 @@ class _Replay:
         if "timed_alone" not in event["spec"]:  # journals before it: their cases tell
             job = replace(job, timed_alone=any(self._times_one_arm(case) for case in job.cases))
         _require_finite(job.arms)
-        self._jobs[event["job"]] = JobTry(int(event["try"]), job, event["t"])
+        self._jobs[event["job"]] = replace(self._begun(event), job=job)
 
     def _times_one_arm(self, case: str) -> bool:
         planned = self._planned.get(case)
         return planned is not None and planned.case.kind is Kind.THROUGHPUT and len(planned.case.arms) == 1
 
     def _job_started(self, event: Event) -> None:
-        known = self._jobs.get(event["job"])
-        self._jobs[event["job"]] = JobTry(
-            attempt=int(event["try"]),
-            job=known.job if known else None,
-            since=event["t"],
-            host=event["host"],
-            node=decode(NodeFacts, event["node"]) if event["node"] else None,
-        )
+        node = decode(NodeFacts, event["node"]) if event["node"] else None
+        self._jobs[event["job"]] = replace(self._begun(event), host=event["host"], node=node)
+
+    def _job_waits(self, event: Event) -> None:
+        self._jobs[event["job"]] = replace(self._try(event), waiting=event["why"])
+
+    def _node_set_aside(self, event: Event) -> None:
+        self._set_aside.append(f"{event['host']} was set aside: {event['why']}")
+
+    def _run_resumed(self, event: Event) -> None:
+        """What a broken run said of the cases that are asked again is taken back."""
+        again = set(event["jobs"])
+        self._resumed.append(event["t"])
+        self._finished = False
+        for case, planned in self._planned.items():
+            if planned.job in again:
+                self._verdicts.pop(case, None)
 
     def _process(self, event: Event) -> None:
         known = self._try(event)
@@ -216,10 +232,18 @@ class _Replay:
         """
         known = self._jobs.get(event["job"])
         if known is None or event["try"] > known.attempt:
-            return JobTry(int(event["try"]), known.job if known else None, event["t"])
+            return self._begun(event)
         if event["try"] < known.attempt:
             raise ValueError(f"{event['job']}: an event of try {event['try']} came during try {known.attempt}")
         return known
+
+    def _begun(self, event: Event) -> JobTry:
+        """A try that begins anew; the job, and what came of earlier tries, is kept."""
+        attempt, known = int(event["try"]), self._jobs.get(event["job"])
+        if known is None:
+            return JobTry(attempt, since=event["t"])
+        earlier = known.tries_made if attempt > known.attempt else known.earlier
+        return JobTry(attempt, known.job, event["t"], earlier=earlier)
 
 
 def _require_finite(arms: Sequence[Arm]) -> None:

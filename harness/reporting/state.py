@@ -97,6 +97,13 @@ class JobTry:
         return (*self.earlier, EarlierTry(self.attempt, self.host, self.failure)) if began else self.earlier
 
     @property
+    def tries(self) -> tuple[str, ...]:
+        """All of its tries, a line each, the last one last."""
+        end = self.failure.slug if self.failure else "counts" if self.finished else "did not end"
+        where = f" on {self.host}" if self.host else ""
+        return (*(each.text for each in self.earlier), f"try {self.attempt}{where}: {end}")
+
+    @property
     def record(self) -> JobRecord | None:
         """What there is to judge; ``None`` while the try is not over, or where parts of it are lost."""
         if self.job is None or not self.finished or self.lost:
@@ -169,11 +176,6 @@ class JournalState:
         found = (self._final(case_id, planned) for case_id, planned in self.planned.items())
         return tuple(replace(verdict, seconds=seconds.get(verdict.case, verdict.seconds)) for verdict in found)
 
-    def tries(self) -> dict[str, tuple[str, ...]]:
-        """The tries of jobs that had to be made again, a line each and the last one last, by case id."""
-        again = {job: last for job, last in self.jobs.items() if last.earlier}
-        return {case: _tries_text(again[planned.job]) for case, planned in self.planned.items() if planned.job in again}
-
     def content_keys(self) -> dict[str, dict[str, str]]:
         """What really ran: content key by arm label, by case id."""
         return {case_id: self._content_keys(planned) for case_id, planned in self.planned.items()}
@@ -190,6 +192,10 @@ class JournalState:
         }
 
     def _final(self, case_id: str, planned: PlannedCase) -> Verdict:
+        found, last = self._judged(case_id, planned), self.jobs.get(planned.job)
+        return replace(found, tries=last.tries) if last and last.earlier else found
+
+    def _judged(self, case_id: str, planned: PlannedCase) -> Verdict:
         known = self.verdicts.get(case_id) or planned.verdict
         if known:
             return known
@@ -209,12 +215,6 @@ class JournalState:
             if run.content_key and run.step.arm < len(last.job.arms)
         }
         return {arm.label: by_identity[arm.identity] for arm in planned.case.arms if arm.identity in by_identity}
-
-
-def _tries_text(last: JobTry) -> tuple[str, ...]:
-    end = last.failure.slug if last.failure else "counts" if last.finished else "did not end"
-    where = f" on {last.host}" if last.host else ""
-    return (*(each.text for each in last.earlier), f"try {last.attempt}{where}: {end}")
 
 
 def _never_finished(case_id: str, planned: PlannedCase, last: JobTry | None, policy: Policy) -> Verdict:

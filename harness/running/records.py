@@ -10,7 +10,7 @@ from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import JobEnd
-from harness.execution.events import Finished, JobEvent, ProcessDone, Started
+from harness.execution.events import Finished, JobEvent, NodeSetAside, ProcessDone, Progress, Started
 from harness.judging.record import JobRecord
 from harness.reporting.journal import JournalWriter
 
@@ -52,6 +52,11 @@ class Records:
         elif isinstance(event, ProcessDone):
             self._journal.process(event.job, event.attempt, event.run)
             record.runs.append(event.run)
+        elif isinstance(event, Progress):
+            if event.waiting:
+                self._journal.job_waits(event.job, event.attempt, event.message)
+        elif isinstance(event, NodeSetAside):
+            self._journal.node_set_aside(event.job, event.attempt, event.host, event.why)
         elif isinstance(event, Finished):
             self._journal.job_finished(event.job, event.attempt, event.failure, event.end)
             record.attempt, record.failure, record.end = event.attempt, event.failure, event.end
