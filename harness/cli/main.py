@@ -16,6 +16,7 @@ from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
+from harness.cli.github import github
 from harness.cli.import_file import import_file
 from harness.cli.junit import junit
 from harness.cli.lint import lint
@@ -54,6 +55,7 @@ for _command in (
     builds,
     baseline,
     junit,
+    github,
 ):
     cli.add_command(_command)
 

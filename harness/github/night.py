@@ -1,0 +1,80 @@
+"""Several journals as one night: each case once, the worse of two verdicts on it, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.domain.errors import BadInput, HarnessError
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status
+from harness.reporting.projections import notes
+from harness.reporting.replay import read_journal
+from harness.reporting.summary import status_rank
+
+_NOT_HERE = Status.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A verdict, and the matrix that asked for it."""
+
+    matrix: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What the journals tell together.
+
+    Attributes:
+        found: Worst first.
+        notes: What of the journals could not be used, with the journal's path; untrusted text.
+        problems: Journals that could not be read at all: the others are still told of.
+    """
+
+    found: tuple[Found, ...]
+    notes: tuple[str, ...] = ()
+    problems: tuple[HarnessError, ...] = field(default=())
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of all matrices."""
+        return [each.verdict for each in self.found]
+
+
+def read_night(paths: Sequence[Path]) -> Night:
+    """Read journals, or the folders that hold them. What is wrong with one of them is no reason to lose the others."""
+    chosen: dict[tuple[str, str], Verdict] = {}
+    told: list[str] = []
+    problems: list[HarnessError] = []
+    for path in paths:
+        try:
+            state = read_journal(path)
+            if state.run is None and not state.planned:
+                message = "there is no run in it: not a journal, or one whose first lines are lost"
+                raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
+        except HarnessError as error:
+            problems.append(error)
+            continue
+        told += [f"{path}: {note}" for note in notes(state)]
+        for verdict in state.final_verdicts():
+            known = chosen.get((state.name, verdict.case))
+            chosen[state.name, verdict.case] = verdict if known is None else _counts(known, verdict)
+    found = [Found(matrix, verdict) for (matrix, _), verdict in chosen.items()]
+    return Night(tuple(sorted(found, key=_worst_first)), tuple(told), tuple(problems))
+
+
+def _counts(one: Verdict, other: Verdict) -> Verdict:
+    """The worse of two; that a node is not of the class says nothing about one that is."""
+    if _NOT_HERE in (one.status, other.status):
+        return other if one.status is _NOT_HERE else one
+    return min(one, other, key=lambda each: status_rank(each.status))
+
+
+def _worst_first(found: Found) -> tuple[int, float, str, str]:
+    """By status, then by how much speed is lost."""
+    verdict = found.verdict
+    ratio = verdict.estimate.value if verdict.estimate and verdict.estimate.unit == "ratio" else 1.0
+    return (status_rank(verdict.status), ratio, found.matrix, verdict.case)

@@ -1,0 +1,27 @@
+"""The fake GitHub; the builders of judging's tests serve here too."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+
+from fake_github import FakeGitHub, fake_github
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeGitHub]:
+    """A repository without issues."""
+    with fake_github() as fake:
+        yield fake
+
+
+@pytest.fixture(autouse=True)
+def _away_from_github(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests may themselves run in a workflow."""
+    for name in ("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_REPOSITORY", "GITHUB_API_URL", "GITHUB_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
