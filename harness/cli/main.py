@@ -12,11 +12,13 @@ import click
 
 from harness import __version__
 from harness.cli.ab import ab
+from harness.cli.alerts import alerts
 from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
 from harness.cli.github import github
+from harness.cli.gate import gate
 from harness.cli.import_file import import_file
 from harness.cli.junit import junit
 from harness.cli.lint import lint
@@ -51,6 +53,8 @@ for _command in (
     run,
     reference,
     report,
+    gate,
+    alerts,
     models,
     builds,
     baseline,

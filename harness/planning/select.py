@@ -29,26 +29,32 @@ def select(cases: Sequence[PlannedCase], patterns: Iterable[str]) -> tuple[Plann
     """
     listed = [pattern for pattern in patterns if pattern.strip("!")]
     adding = [pattern for pattern in listed if not pattern.startswith("!")]
-    removing = [_matcher(pattern[1:]) for pattern in listed if pattern.startswith("!")]
+    removing = [matcher(pattern[1:]) for pattern in listed if pattern.startswith("!")]
     wanted = {case.id for case in cases} if not adding else set()
     for pattern in adding:
-        meant = _matcher(pattern)
-        found = {case.id for case in cases if meant(case)}
+        meant = matcher(pattern)
+        found = {case.id for case in cases if meant(case.id, case.case.contrast)}
         if not found:
-            raise _nothing(pattern, cases)
+            hint = nearest(pattern, ((case.id, case.case.contrast) for case in cases)) or "the matrix has no cases"
+            raise BadInput("E-nothing-selected", f"no case matches '{pattern}'", hint=hint, where="--select")
         wanted |= found
-    return tuple(case for case in cases if case.id in wanted and not any(gone(case) for gone in removing))
+    return tuple(
+        case
+        for case in cases
+        if case.id in wanted and not any(gone(case.id, case.case.contrast) for gone in removing)
+    )
 
 
-def _matcher(pattern: str) -> Callable[[PlannedCase], object]:
+def matcher(pattern: str) -> Callable[[str, str], bool]:
+    """Whether a pattern, without a leading ``!``, names a case by its id or by the name of its contrast."""
     folded = pattern.lower()
     if _GLOB.search(folded):
         glob = re.compile(translate(folded))
-        return lambda case: glob.match(case.id) or glob.match(case.case.contrast.lower())
-    return lambda case: folded in case.id or folded == case.case.contrast.lower()
+        return lambda case, contrast: bool(glob.match(case) or glob.match(contrast.lower()))
+    return lambda case, contrast: folded in case or folded == contrast.lower()
 
 
-def _nothing(pattern: str, cases: Iterable[PlannedCase]) -> BadInput:
-    words = {word for case in cases for word in (*_WORDS.split(case.id), case.case.contrast) if word}
-    hint = did_you_mean(pattern, words) if words else "the matrix has no cases"
-    return BadInput("E-nothing-selected", f"no case matches '{pattern}'", hint=hint, where="--select")
+def nearest(pattern: str, cases: Iterable[tuple[str, str]]) -> str:
+    """A hint for a pattern that names nothing: the nearest word of the cases' ids and contrasts; empty without any."""
+    words = {word for case, contrast in cases for word in (*_WORDS.split(case), contrast) if word}
+    return did_you_mean(pattern, words) if words else ""

@@ -1,0 +1,1 @@
+"""The gate: from journals and a policy to one decision, with why."""

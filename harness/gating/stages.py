@@ -1,0 +1,112 @@
+"""Which stage a cell has, and why: by its row of the policy, or by what its alerts turned out to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from scipy.stats import binomtest
+
+from harness.gating.cells import Cell, named_by
+from harness.gating.labels import Label
+from harness.gating.policy import CellsEntry, Policy, PromotionEntry, StepEntry
+from harness.gating.words import Stage
+
+_AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A cell's stage.
+
+    Attributes:
+        stage: The stage.
+        why: The row or the labels that say so.
+        row: The row; ``None``: no row names the cell.
+    """
+
+    stage: Stage
+    why: str
+    row: CellsEntry | None
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Gives each cell its stage.
+
+    Args:
+        policy: The policy.
+        labels: What is known of earlier alerts, oldest first.
+    """
+
+    policy: Policy
+    labels: Sequence[Label] = field(default=())
+
+    def of(self, cell: Cell) -> Staged:
+        """The stage of a cell: of the last row that names it."""
+        number = self.row_of(cell.id, cell.case.contrast)
+        if number is None:
+            return Staged(self.policy.unnamed, "no [[cells]] names it", None)
+        row = self.policy.cells[number]
+        named = f"cells[{number}]"
+        if row.stage == _AUTO:
+            stage, why = self._promoted(number, cell)
+            return Staged(stage, f"{named}, auto: {why}", row)
+        return Staged(Stage(row.stage), named, row)
+
+    def row_of(self, case: str, contrast: str) -> int | None:
+        """Number of the last row that names a cell; ``None``: none does."""
+        named = (number for number in reversed(range(len(self._named))) if self._named[number](case, contrast))
+        return next(named, None)
+
+    def _promoted(self, number: int, cell: Cell) -> tuple[Stage, str]:
+        rules = self.policy.promotion
+        if rules.over == "cell":
+            counted = [label for label in self.labels if label.case == cell.id]
+        else:
+            counted = [label for label in self.labels if self._named[number](label.case, label.contrast)]
+        return promoted([label.label for label in counted[-rules.window :]], rules)
+
+    @cached_property
+    def _named(self) -> list[Callable[[str, str], bool]]:
+        return [named_by(row.cells) for row in self.policy.cells]
+
+
+def promoted(labels: Sequence[bool], rules: PromotionEntry) -> tuple[Stage, str]:
+    """The stage that labels have earned, and why not the next one.
+
+    Args:
+        labels: The newest ones, whether each alert was true.
+        rules: What a stage needs.
+    """
+    true, count = sum(labels), len(labels)
+    low = precision_at_least(true, count, rules.confidence)
+    told = _told(true, count, low, rules)
+    if _is_earned(rules.block, count, low):
+        return Stage.BLOCK, told
+    if _is_earned(rules.warn, count, low):
+        return Stage.WARN, f"{told}; to block it needs {_needs(rules.block)}"
+    return Stage.SHADOW, f"{told}; to warn it needs {_needs(rules.warn)}"
+
+
+def precision_at_least(true: int, count: int, confidence: float) -> float:
+    """Lower bound of Wilson's two-sided interval of the share of true alerts; 0 without a label."""
+    if count == 0:
+        return 0.0
+    return float(binomtest(true, count).proportion_ci(confidence, method="wilson").low)
+
+
+def _is_earned(step: StepEntry, count: int, low: float) -> bool:
+    return count >= step.alerts and low >= step.precision
+
+
+def _told(true: int, count: int, low: float, rules: PromotionEntry) -> str:
+    if count == 0:
+        return "no labelled alert"
+    of = f"of {count} labelled alerts" if count > 1 else "of 1 labelled alert"
+    return f"{true} {of} true, precision at least {100 * low:.0f} % ({100 * rules.confidence:g} % Wilson)"
+
+
+def _needs(step: StepEntry) -> str:
+    return f"{step.alerts} labels and {100 * step.precision:g} %"
