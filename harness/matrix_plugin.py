@@ -60,7 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         ray_address=inputs.get("moe_ray_address") or config.option.ray_address,
         select=tuple(config.option.moe_select),
         reports=Path(inputs.get("moe_reports") or config.invocation_params.dir / config.option.moe_reports),
-        references=_references(config),
+        references=_given_path(config, config.option.moe_references),
+        resume=_given_path(config, config.option.moe_resume),
     )
     try:
         check_settings()
@@ -72,8 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _add_module(config)
 
 
-def _references(config: pytest.Config) -> Path | None:
-    chosen = config.option.moe_references
+def _given_path(config: pytest.Config, chosen: str | None) -> Path | None:
     return config.invocation_params.dir / chosen if chosen else None
 
 
@@ -93,8 +93,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     matrix = config.stash.get(_SESSION, None)
     if matrix is None or matrix.worker:
         return None
-    line = forecast_plan(matrix.plan, matrix.known).headline()
-    return f"matrix {matrix.plan.matrix_name}: {line}" if line else None
+    name = matrix.plan.matrix_name
+    lines = [forecast_plan(matrix.plan, matrix.known).headline(), matrix.broken.headline if matrix.broken else ""]
+    return "\n".join(f"matrix {name}: {line}" for line in lines if line) or None
 
 
 @pytest.hookimpl(wrapper=True)

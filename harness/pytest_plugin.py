@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only cases whose id matches (glob or part) or whose contrast is called so; '!' takes away; repeatable",
     )
     group.addoption("--moe-references", metavar="DIR", help="recorded outputs (default: references, beside the matrix)")
+    group.addoption("--moe-resume", metavar="JOURNAL", help="go on with the broken run of this journal (or its folder)")
     group.addoption("--moe-reports", default="moe-reports", metavar="DIR", help="journal, JUnit and summary go here")
 
 

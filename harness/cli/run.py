@@ -33,6 +33,9 @@ _NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness
 @click.option(
     "--references", type=click.Path(path_type=Path), help="Folder of recorded outputs [references, beside the matrix]."
 )
+@click.option(
+    "--resume", "--moe-resume", type=click.Path(path_type=Path), help="Go on with the broken run of this journal."
+)
 @click.argument("arguments", metavar="[MATRIX] [PYTEST_ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes by name
@@ -42,6 +45,7 @@ def run(  # noqa: PLR0917 - click passes by name
     patterns: tuple[str, ...],
     reports: Path,
     references: Path | None,
+    resume: Path | None,
     arguments: tuple[str, ...],
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
@@ -57,6 +61,7 @@ def run(  # noqa: PLR0917 - click passes by name
     ours += [f"--ray-address={ray_address}"] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]
     ours += [f"--moe-references={references.absolute()}"] if references else []
+    ours += [f"--moe-resume={resume.absolute()}"] if resume else []
     before = _mark(reports)
     code = pytest.main(["-W", _NOT_REWRITTEN, *ours, *rest])
     context.exit(_exit_code(code, reports, ran=_mark(reports) != before))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +27,7 @@ from harness.reporting import journal
 from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.records import Records
+from harness.running.resuming import Resumption, restricted
 
 _VERSIONS_OF = ("pytest", "ray", "numpy", "scipy", "xllamacpp", "ik-llama-cpp-python", "gguf")
 
@@ -69,12 +70,13 @@ class MatrixRun:
         self._job_of: dict[str, str] = {}
         self._waiting: dict[str, Job] = {}
         self._verdicts: dict[str, Verdict] = {}
+        self._tried: Mapping[str, int] = {}
         self._broken: HarnessError | None = None
 
     @property
     def process_starts(self) -> int:
         """Process starts that the begun cases need at most."""
-        return sum(job.process_starts for job in self._jobs.values())
+        return sum(job.process_starts for job in self._waiting.values())
 
     def begin(self, selected: Collection[str], *, keep_jobs: bool = False) -> None:
         """Write the plan of the selected cases. Several processes of one run may call it: the first one writes.
@@ -84,7 +86,7 @@ class MatrixRun:
             keep_jobs: Keep the whole plan's jobs even where fewer would do for these cases: processes that share the
                 cases out by job must agree on the jobs.
         """
-        plan = _restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
+        plan = restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
         plan = replace(plan, jobs=tuple(self._informed(job) for job in plan.jobs))
         self._cases = {case.id: case for case in plan.cases}
         self._jobs = {job.id: job for job in plan.jobs}
@@ -94,6 +96,29 @@ class MatrixRun:
         with FileLock(f"{self._journal.path}.lock"):
             if self._journal.path.stat().st_size == 0:
                 self._write_plan(plan)
+
+    def go_on(self, selected: Collection[str], broken: Resumption, *, write: bool) -> None:
+        """Go on with a broken run in its journal instead of beginning one.
+
+        Args:
+            selected: Ids of the cases.
+            broken: The broken run, of whose plan this one is.
+            write: Say so in the journal; of several processes only one does.
+        """
+        plan = restricted(self._plan, selected)
+        jobs = [self._informed(job) for job in plan.jobs if job.id in broken.again]
+        self._cases = {case.id: case for case in plan.cases}
+        self._jobs = {job.id: job for job in jobs}
+        self._waiting = dict(self._jobs)
+        self._job_of = {case: job.id for job in plan.jobs for case in job.cases}
+        self._verdicts = {case: verdict for case, verdict in broken.kept.items() if case in self._cases}
+        self._tried = broken.again
+        if write:
+            self._journal.run_resumed(self._executor, _versions(), list(self._jobs))
+            for case in broken.unwritten:
+                self._journal.verdict(broken.kept[case])
+            for job in jobs:
+                self._journal.job_submitted(job, broken.again[job.id] + 1)
 
     def run_all(self, watch: Watch) -> Iterator[str]:
         """Run every job and yield the ids of cases as they are decided, those that planning decided first.
@@ -138,7 +163,7 @@ class MatrixRun:
     def _run(self, jobs: Collection[str], watch: Watch = lambda _: None) -> Iterator[str]:
         batch = [self._waiting.pop(job) for job in jobs]
         self._records.add(batch)
-        self._dispatcher.add(batch)
+        self._dispatcher.add(batch, self._tried)
         for event in self._dispatcher.events():
             if event is not None:
                 self._records.take(event)
@@ -164,17 +189,6 @@ class MatrixRun:
             self._journal.planned(journal.PlannedCase(planned.case, self._job_of.get(planned.id, ""), decided))
         for job in plan.jobs:
             self._journal.job_submitted(job)
-
-
-def _restricted(plan: Plan, selected: Collection[str]) -> Plan:
-    """The plan of fewer cases with its jobs as they are, without those that answer none of them."""
-    wanted = set(selected)
-    jobs = [replace(job, cases=tuple(case for case in job.cases if case in wanted)) for job in plan.jobs]
-    return replace(
-        plan,
-        cases=tuple(case for case in plan.cases if case.id in wanted),
-        jobs=tuple(job for job in jobs if job.cases),
-    )
 
 
 def _decided(planned: PlannedCase) -> Verdict:

@@ -26,6 +26,7 @@ from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
 from harness.running.golden_file import FOLDER, Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.known_tolerances import KnownTolerances
+from harness.running.resuming import Resumption, copy_journal
 from harness.running.spread_file import read_spreads, spreads_path
 from harness.running.tolerance_file import tolerances_in, tolerances_path
 
@@ -44,6 +45,7 @@ class RunOptions:
         select: Patterns that choose cases before anything is parametrized.
         reports: Folder of journal, JUnit and summary.
         references: Folder of recorded outputs; ``None``: the one beside the matrix.
+        resume: Journal of a broken run to go on with, or its folder; ``None``: a new run.
     """
 
     matrix: str | None
@@ -52,6 +54,7 @@ class RunOptions:
     select: tuple[str, ...]
     reports: Path
     references: Path | None = None
+    resume: Path | None = None
 
     def plan(self) -> Plan:
         """The plan of the matrix.
@@ -135,26 +138,27 @@ def goldens_of(matrix: str | None, folder: Path | None) -> Goldens:
     return Goldens(folder or find_matrix(matrix).parent / FOLDER, update)
 
 
-def claim_reports(reports: Path) -> FileLock:
+def claim_reports(reports: Path, broken: Resumption | None = None) -> FileLock:
     """Take the folder of reports for one run: two at once would write into one journal.
 
-    An earlier run's journal is kept under the time of its last line.
+    An earlier run's journal is kept under the time of its last line, but for one that is gone on with.
 
     Args:
         reports: The folder; made if it is not there.
+        broken: The run to go on with; its journal is copied into the folder where it lies elsewhere.
 
     Returns:
         The lock. It goes with its process, however that ends.
 
     Raises:
-        BadInput: ``E-reports-busy``, or ``E-journal-unwritable``.
+        BadInput: ``E-reports-busy``, ``E-journal-unwritable``, or as of `copy_journal`.
         Infrastructure: If the disk does not let it.
     """
     lock = FileLock(reports / _LOCK_NAME)
     try:
         reports.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
-        _set_old_journal_aside(reports / JOURNAL_NAME)
+        _keep_old_journal(reports / JOURNAL_NAME, broken)
         JournalWriter(reports).close()
     except Timeout:
         hint = "wait for its end, or choose another folder with --moe-reports"
@@ -166,7 +170,16 @@ def claim_reports(reports: Path) -> FileLock:
     return lock
 
 
-def _set_old_journal_aside(old: Path) -> None:
+def _keep_old_journal(old: Path, broken: Resumption | None) -> None:
+    if broken is None:
+        _set_aside(old)
+        return
+    if not (old.exists() and old.samefile(broken.journal)):
+        _set_aside(old)
+    copy_journal(broken, old.parent)
+
+
+def _set_aside(old: Path) -> None:
     if old.is_file() and old.stat().st_size:
         ended = datetime.fromtimestamp(old.stat().st_mtime, UTC)
         old.replace(old.with_name(f"{old.stem}-{ended:%Y%m%dT%H%M%S%f}{old.suffix}"))

@@ -16,6 +16,7 @@ from harness.reporting.replay import read_journal
 from harness.reporting.state import JournalState
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions, claim_reports
+from harness.running.resuming import Resumption, resumption
 
 
 class MatrixSession:
@@ -30,6 +31,9 @@ class MatrixSession:
         self.options = options
         self.worker = worker
         self.plan: Plan = options.plan()
+        self.broken = self._broken_run()
+        if self.broken is not None:
+            self.plan = self.broken.plan
         self.known = options.known_spreads()
         self.goldens = options.goldens()
         self._make_executor = options.executor_factory(self.plan.policy.judging)
@@ -63,7 +67,9 @@ class MatrixSession:
         Returns:
             The address for them; empty where there is nothing to join.
         """
-        self._claim = claim_reports(self.reports)
+        self._claim = claim_reports(self.reports, self.broken)
+        if self.broken is not None:
+            self._matrix_run().go_on(self.plan.ids(), self.broken, write=True)
         self._began = True
         if self.options.executor != "ray" or self.options.ray_address or not self.plan.jobs:
             return self.options.ray_address
@@ -74,12 +80,25 @@ class MatrixSession:
     def begin(self, selected: Collection[str]) -> MatrixRun:
         """Begin to run the selected cases in this process."""
         if not self.worker:
-            self._claim = claim_reports(self.reports)
+            self._claim = claim_reports(self.reports, self.broken)
+        run = self._matrix_run()
+        if self.broken is not None:
+            run.go_on(selected, self.broken, write=not self.worker)
+        else:
+            run.begin(selected, keep_jobs=self.worker)
+        self._began = True
+        return run
+
+    def _broken_run(self) -> Resumption | None:
+        """The run to go on with; its controller has put the journal into place for a worker."""
+        if self.options.resume is None:
+            return None
+        return resumption(self.reports if self.worker else self.options.resume, self.plan)
+
+    def _matrix_run(self) -> MatrixRun:
         self._run = MatrixRun(
             self.plan, self.options.executor, self._make_executor, self.reports, self.known, goldens=self.goldens
         )
-        self._run.begin(selected, keep_jobs=self.worker)
-        self._began = True
         return self._run
 
     def verdict(self, case: str) -> Verdict:
