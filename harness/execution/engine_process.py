@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -43,6 +43,7 @@ class EngineRunner:
         gpus: The GPUs to be watched.
         should_stop: Asked several times a second; true ends the running engine.
         vram: Bytes of memory of each GPU.
+        environment: Variables that the engines get, unless their arm has its own.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class EngineRunner:
         should_stop: Callable[[], bool],
         *,
         vram: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._job = job
         self._arms = arms
@@ -61,6 +63,7 @@ class EngineRunner:
         self._gpus = gpus
         self._should_stop = should_stop
         self._vram = vram
+        self._environment = dict(environment or {})
         self._models = [page_cache.files_of(arm.order.model) for arm in arms]
         self._cpus = [cores_for(arm.order.threads) if job.design.quiet.pinned else () for arm in arms]
         self._read_once: set[Path] = set()
@@ -131,7 +134,7 @@ class EngineRunner:
     ) -> ProcessResult:
         spec = ProcessSpec(
             argv=command.argv,
-            env=clean_environment({**dict(order.arm.environment), **command.environment}),
+            env=clean_environment({**self._environment, **dict(order.arm.environment), **command.environment}),
             stdin=command.stdin,
             timeout_s=self._job.design.timeout_s,
             cpus=cpus or None,

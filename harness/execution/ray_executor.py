@@ -1,17 +1,15 @@
-"""The Ray executor: jobs as streaming tasks, on a cluster or on one embedded in the driver. The only importer of Ray.
+"""The Ray executor: jobs as streaming tasks, on a cluster or on one embedded in the driver.
 
-Set by hand because Ray's defaults spoil measurements: niceness +15, an out-of-memory score of 1000, silent retries.
-A task that no node can take would wait for ever: every job is checked against the live nodes before it is submitted.
+A task that no node can take would wait for ever, so a job is held against the facts of the live nodes, and Ray gets the
+names of those that can take it: whichever is free first has it.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,100 +23,109 @@ from ray.exceptions import (
     OutOfMemoryError,
     RayError,
     TaskCancelledError,
+    TaskUnschedulableError,
     WorkerCrashedError,
 )
 
-from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.errors import Infrastructure
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
-from harness.domain.node import GIB, NodeClass, NodeFacts
+from harness.domain.node import GIB, NodeFacts
+from harness.domain.placing import ByClass, Placing, Seat
 from harness.domain.stopping import StoppingRule
-from harness.execution.cluster_watch import ClusterWatch
 from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
+from harness.execution.offers import QUIET_WORKERS, RAM_GIB, SLOT, is_mixed, labels_of, resources_of
+from harness.execution.ray_inventory import NODE_ID, FleetNode, Inventory
+from harness.execution.ray_join import embed, first_line, join
 from harness.execution.run_job import run_job
 
-SLOT = "bench"
-"""Custom resource: one per node (or per GPU of a host that is split); a measurement takes a whole one."""
-
-RAM_GIB = "ram_gib"
-VRAM_GIB = "vram_gib"
-
-_QUIET_START = {
-    "RAY_worker_niceness": "0",
-    "RAY_worker_oom_score_adjustment": "0",
-    "RAY_memory_monitor_refresh_ms": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
-_NODE_ID = "ray.io/node-id"
-_CONNECT_S = 5.0
-_MAX_PORT = 65535
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
 _LEAVE_S = 20.0
+_OBJECT_STORE_BYTES = 100 * 1024**2
 _OTHER_VERSION = "its worker calls the job by another id: install the same version of moe-harness on all nodes"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(slots=True)
 class _Running:
-    """One submitted try and the stream of its events."""
+    """One submitted try.
+
+    Attributes:
+        job: The job.
+        attempt: Number of the try.
+        avoid: Nodes that it must not go to.
+        nodes: Those that it may go to, as of when it was given to Ray.
+        stream: Its events; ``None`` while it waits for a node that can take it.
+        node_id: Where it runs; empty before it started.
+        cancelled: It was told to end.
+        moving: It was taken back from Ray, to be given to it anew for more nodes.
+    """
 
     job: Job
     attempt: int
-    stream: Any
+    avoid: frozenset[str]
+    nodes: frozenset[str] = frozenset()
+    stream: Any = None
     node_id: str = ""
     cancelled: bool = False
+    moving: bool = False
 
 
-def embedded_resources(node: NodeFacts) -> dict[str, float]:
-    """What a node offers: one slot, and whole GiB of main and GPU memory."""
-    resources = {SLOT: 1.0, RAM_GIB: float(node.usable_ram_bytes // GIB)}
-    if node.gpus:
-        resources[VRAM_GIB] = float(min(gpu.vram_bytes for gpu in node.gpus) // GIB)
-    return resources
+@dataclass(frozen=True, slots=True)
+class _Gpus:
+    """The GPUs that are a job's on one node.
 
-
-def demands(node_class: NodeClass) -> dict[str, float]:
-    """What a job of a node class takes: a whole slot, and the memory that the class demands."""
-    wanted = {SLOT: 1.0}
-    if node_class.min_ram_gib:
-        wanted[RAM_GIB] = float(int(node_class.min_ram_gib))
-    if node_class.min_gpus and node_class.min_vram_gib:
-        wanted[VRAM_GIB] = float(int(node_class.min_vram_gib))
-    return wanted
-
-
-def unmet_demand(wanted: Mapping[str, float], offers: Sequence[Mapping[str, float]]) -> str:
-    """Say what no live node offers.
-
-    Args:
-        wanted: Demands of a job.
-        offers: Total resources of each live node.
-
-    Returns:
-        A phrase that names the demand and the most that any node has; empty where a node can take the job.
+    Attributes:
+        uuids: Of each.
+        reserved: Its class asks for GPUs: it sees no others.
+        chosen: The host has unlike ones, so it gets just these; of like ones it gets those that Ray gave it.
     """
-    if any(all(offer.get(name, 0.0) >= amount for name, amount in wanted.items()) for offer in offers):
-        return ""
-    for name, amount in wanted.items():
-        most = max((offer.get(name, 0.0) for offer in offers), default=0.0)
-        if most < amount:
-            return f"needs {name} >= {amount:g}, the most that any of {len(offers)} live nodes has is {most:g}"
-    return f"no single one of {len(offers)} live nodes has all of {dict(wanted)}"
+
+    uuids: tuple[str, ...]
+    reserved: bool
+    chosen: bool
+
+    @property
+    def visible(self) -> str | None:
+        """What the job's probe and engines are told; ``None``: as Ray and the node's start left it."""
+        return ",".join(self.uuids) if self.reserved and self.chosen else None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether engines see none although the node has some."""
+        return not self.reserved and not self.uuids
 
 
 @ray.remote(max_retries=0, num_cpus=0, max_calls=0)
-def _job_task(job: Job, attempt: int, rule: StoppingRule) -> Iterator[tuple[str, JobEvent]]:
+def _job_task(job: Job, attempt: int, rule: StoppingRule, gpus: Mapping[str, _Gpus]) -> Iterator[tuple[str, JobEvent]]:
     """Run a job on a worker; each event comes with the id of the node that it happened on."""
     os.environ.pop("OMP_NUM_THREADS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Inherited from a driver that was started in the background; but Ray cancels a task by this signal.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     node_id = ray.get_runtime_context().get_node_id()
-    for event in run_job(job, attempt, rule):
-        yield node_id, event
+    own = gpus[node_id]
+    environment = {_VISIBLE: ""} if own.hidden else {}
+    with _seeing(own.visible):
+        for event in run_job(job, attempt, rule, environment=environment):
+            yield node_id, event
+
+
+@contextlib.contextmanager
+def _seeing(visible: str | None) -> Iterator[None]:
+    """Have probe and engines see some GPUs. Afterwards as before: Ray gives the worker to the next job."""
+    before = os.environ.get(_VISIBLE)
+    if visible is not None:
+        os.environ[_VISIBLE] = visible
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_VISIBLE, None)
+        else:
+            os.environ[_VISIBLE] = before
 
 
 class RayExecutor:
@@ -127,17 +134,19 @@ class RayExecutor:
     Args:
         rule: The stopping rule handed to every job.
         address: Of a running cluster; empty embeds one in this process.
+        placing: Says which nodes can take a job.
     """
 
     name = "ray"
 
-    def __init__(self, rule: StoppingRule, address: str = "") -> None:
+    def __init__(self, rule: StoppingRule, address: str = "", placing: Placing | None = None) -> None:
         self._rule = rule
         self._address = address
+        self._placing = placing or ByClass()
         self._running: dict[str, _Running] = {}
         self._ready: list[JobEvent] = []
         self._owns_ray = False
-        self._watch = ClusterWatch(ray.nodes, address or "embedded")
+        self._inventory = Inventory(address or "embedded")
 
     @property
     def address(self) -> str:
@@ -145,81 +154,104 @@ class RayExecutor:
         return str(ray.get_runtime_context().gcs_address)
 
     def start(self) -> None:
-        """Join the cluster, or embed one.
+        """Join the cluster, or embed one, and learn what its nodes are.
 
         Raises:
-            Infrastructure: If Ray does not start, or no node of the cluster offers a slot.
+            BadInput: The address, the token or the versions are wrong.
+            Infrastructure: If Ray does not start, or no node of the cluster can be used.
         """
         if not ray.is_initialized():
-            self._begin()
-        self._watch.start()
-        if not any(node.get(SLOT) for node in self._offers()):
-            raise Infrastructure(
-                "E-no-slots",
-                f"no live node offers the resource '{SLOT}'",
-                hint=f"start nodes with --resources='{{\"{SLOT}\": 1}}'",
-                where=self._address,
-            )
+            self._owns_ray = True
+            if self._address:
+                join(self._address)
+            else:
+                self._embed()
+        self._inventory.start()
+        if not self._usable():
+            raise self._nobody()
 
-    def _begin(self) -> None:
-        if self._address:
-            _require_listener(self._address)
-        self._owns_ray = True
-        try:
-            self._init()
-        except (RayError, RuntimeError, ConnectionError, ValueError, OSError, TimeoutError) as error:
-            raise Infrastructure(
-                "E-ray-start",
-                f"Ray did not start: {str(error).splitlines()[0] if str(error) else error!r}",
-                hint="try --moe-executor=local, or check --ray-address, the token, and that versions agree",
-                where=self._address or "embedded",
-            ) from error
-
-    def _init(self) -> None:
-        with _own_sigterm():
-            self._join_or_embed()
-
-    def _join_or_embed(self) -> None:
-        if self._address:
-            ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
-            return
-        for name, value in _QUIET_START.items():
+    def _embed(self) -> None:
+        for name, value in QUIET_WORKERS.items():
             os.environ.setdefault(name, value)
         node = probe_node()
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            resources=embedded_resources(node),
+        embed(
+            resources=resources_of(node),
+            labels=labels_of(node),
             num_cpus=1,
-            object_store_memory=100 * 1024**2,
+            num_gpus=len(node.gpus),
+            object_store_memory=_OBJECT_STORE_BYTES,
+        )
+
+    def _nobody(self) -> Infrastructure:
+        troubles = "; ".join(f"{node.host}: {node.trouble}" for node in self._inventory.nodes() if node.trouble)
+        return Infrastructure(
+            "E-no-slots",
+            f"no live node can be used: {troubles}" if troubles else f"no live node offers the resource '{SLOT}'",
+            hint=f"start nodes with `moe-harness fleet join`, or Ray's own way with --resources='{{\"{SLOT}\": 1}}'",
+            where=self._address,
         )
 
     @property
     def slots(self) -> int:
-        """Whole slots over all live nodes."""
-        return max(1, int(sum(offer.get(SLOT, 0.0) for offer in self._offers())))
+        """Whole slots over all nodes that can be used."""
+        return max(1, int(sum(node.resources[SLOT] for node, _ in self._usable())))
 
     def nodes(self) -> Sequence[NodeFacts]:
-        """Facts of this node where the cluster is embedded; other nodes report theirs when a job starts there."""
-        return (probe_node(),) if not self._address else ()
+        """Facts of the live nodes, each with its host's name."""
+        return tuple(facts for _, facts in self._usable())
 
     def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
-        """Whether a live node that is none of those to avoid offers what the job's class demands."""
-        return not unmet_demand(demands(job.node_class), self._offers(avoid))
+        """Whether a live node that is none of those to avoid has what the job needs."""
+        return any(not seat.refused for _, _, seat in self._seats(job, avoid))
 
     def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
         """Submit one try, unless no live node could ever take it: then it has finished already."""
-        wanted = demands(job.node_class)
-        unmet = unmet_demand(wanted, self._offers(avoid))
-        if unmet:
-            failure = Failure(FailureKind.INPUT_MISSING, f"no node can take this job: {unmet}", "E-no-node")
+        running = _Running(job, attempt, frozenset(avoid))
+        if self._give(running):
+            self._running[job.id] = running
+        else:
+            failure = Failure(FailureKind.INPUT_MISSING, self._refusal(job, avoid), "E-no-node")
             self._ready.append(Finished(job.id, attempt, failure))
-            return
-        elsewhere = {"label_selector": {_NODE_ID: f"!in({','.join(sorted(avoid))})"}} if avoid else {}
-        task = _job_task.options(resources=wanted, num_gpus=job.node_class.min_gpus, **elsewhere)
-        self._running[job.id] = _Running(job, attempt, task.remote(job, attempt, self._rule))
+
+    def _usable(self, avoid: Collection[str] = ()) -> Sequence[tuple[FleetNode, NodeFacts]]:
+        return [(node, node.facts) for node in self._inventory.nodes(avoid) if node.facts is not None]
+
+    def _seats(self, job: Job, avoid: Collection[str]) -> Sequence[tuple[FleetNode, NodeFacts, Seat]]:
+        return [(node, facts, self._seat(job, node, facts)) for node, facts in self._usable(avoid)]
+
+    def _seat(self, job: Job, node: FleetNode, facts: NodeFacts) -> Seat:
+        seat, needed = self._placing.seat(job, facts), job.node_class.min_gpus
+        given = int(node.resources.get("GPU", 0))
+        if not seat.refused and given < needed:
+            told = f"needs {needed} GPUs, and the node was started with {given} for Ray (--num-gpus)"
+            return Seat(told, distance=(1, 1 - given / needed))
+        return seat
+
+    def _give(self, running: _Running) -> bool:
+        """Give a try to Ray, for whichever of the nodes that can take it is free first; false where none can."""
+        job = running.job
+        seats = {
+            node.id: (node, facts, seat) for node, facts, seat in self._seats(job, running.avoid) if not seat.refused
+        }
+        if not seats:
+            return False
+        gpus = {name: _gpus_of(job, facts, seat) for name, (_, facts, seat) in seats.items()}
+        task = _job_task.options(
+            resources=demands([(node, seat) for node, _, seat in seats.values()]),
+            num_gpus=job.node_class.min_gpus,
+            label_selector={NODE_ID: f"in({','.join(sorted(seats))})"},
+        )
+        running.nodes, running.moving = frozenset(seats), False
+        running.stream = task.remote(job, running.attempt, self._rule, gpus)
+        return True
+
+    def _refusal(self, job: Job, avoid: Collection[str]) -> str:
+        """Why no node can take a job: what the nearest one lacks."""
+        seats = self._seats(job, avoid)
+        if not seats:
+            return "no node can take this job: none is left"
+        _, facts, seat = min(seats, key=lambda found: found[2].distance)
+        return f"no node can take this job, of {len(seats)} the nearest one is {facts.described}: {seat.refused}"
 
     def poll(self, timeout_s: float) -> Sequence[JobEvent]:
         """Wait for the streams; a lost worker or node ends its jobs.
@@ -227,28 +259,48 @@ class RayExecutor:
         Raises:
             Infrastructure: ``E-cluster-lost``: the head answers no more.
         """
-        self._watch.require()
+        self._inventory.require()
         ready, self._ready = self._ready, []
-        if ready or not self._running:
-            if not ready:
-                time.sleep(timeout_s)
+        if ready:
             return ready
-        streams = {running.stream: running for running in self._running.values()}
+        self._offer_anew()
+        streams = {running.stream: running for running in self._running.values() if running.stream is not None}
+        if not streams:
+            time.sleep(timeout_s)
+            return ()
         done, _ = ray.wait(list(streams), num_returns=1, timeout=timeout_s, fetch_local=False)
         events = [event for stream in done for event in self._next(streams[stream])]
         return [*events, *self._lost_nodes()]
 
+    def _offer_anew(self) -> None:
+        """Let tries that have not started have the nodes that joined since they were given to Ray."""
+        for running in self._running.values():
+            if running.node_id or running.cancelled or running.moving:
+                continue
+            if running.stream is None:
+                self._give(running)
+            elif any(
+                node.id not in running.nodes
+                for node, _, seat in self._seats(running.job, running.avoid)
+                if not seat.refused
+            ):
+                running.moving = True
+                _cancel(running.stream)
+
     def cancel(self, job: str) -> None:
         """Cancel a job's task; the supervision below it ends the engine."""
         running = self._running.get(job)
-        if running is not None:
-            running.cancelled = True
-            with contextlib.suppress(RayError, ValueError):
-                ray.cancel(running.stream, force=False)
+        if running is None:
+            return
+        running.cancelled = True
+        if running.stream is None:
+            self._ready.extend(self._end(running, FailureKind.INTERRUPTED, "cancelled", "E-cancelled"))
+        else:
+            _cancel(running.stream)
 
     def close(self) -> None:
         """Cancel all tasks; leave the cluster, or shut an embedded one down."""
-        if not self._watch.is_lost:
+        if not self._inventory.is_lost:
             for job in list(self._running):
                 self.cancel(job)
             self._await_cancelled()
@@ -256,11 +308,11 @@ class RayExecutor:
         if self._owns_ray and ray.is_initialized():
             self._owns_ray = False
             self._leave()
-        self._watch.close()
+        self._inventory.close()
 
     def _leave(self) -> None:
         """Shut Ray down in this process; without a head it would hang, and end the process in the midst of it."""
-        if not self._watch.is_lost:
+        if not self._inventory.is_lost:
             leaving = threading.Thread(target=ray.shutdown, name="moe-ray-shutdown", daemon=True)
             leaving.start()
             leaving.join(_LEAVE_S)
@@ -280,15 +332,15 @@ class RayExecutor:
             running.node_id, event = ray.get(next(running.stream), timeout=_GET_S)
         except StopIteration:
             yield from self._end(running, FailureKind.NODE_LOST, "the task ended without an end event", "E-worker-lost")
-        except TaskCancelledError:
-            yield from self._end(running, FailureKind.INTERRUPTED, "cancelled", "E-cancelled")
+        except (TaskCancelledError, TaskUnschedulableError) as error:
+            yield from self._not_run(running, error)
         except OutOfMemoryError as error:
-            yield from self._end(running, FailureKind.OUT_OF_MEMORY, _first_line(error), "E-ray-out-of-memory")
+            yield from self._end(running, FailureKind.OUT_OF_MEMORY, first_line(error), "E-ray-out-of-memory")
         except (WorkerCrashedError, NodeDiedError, GetTimeoutError) as error:
-            yield from self._end(running, FailureKind.NODE_LOST, _first_line(error), "E-worker-lost")
+            yield from self._end(running, FailureKind.NODE_LOST, first_line(error), "E-worker-lost")
         except RayError as error:
             kind = FailureKind.INTERRUPTED if running.cancelled else FailureKind.NODE_LOST
-            yield from self._end(running, kind, _first_line(error), "E-ray")
+            yield from self._end(running, kind, first_line(error), "E-ray")
         else:
             if event.job != running.job.id:
                 self.cancel(running.job.id)
@@ -297,6 +349,15 @@ class RayExecutor:
             if isinstance(event, Finished):
                 del self._running[running.job.id]
             yield replace(event, place=running.node_id) if isinstance(event, Started) else event
+
+    def _not_run(self, running: _Running, error: RayError) -> Iterator[JobEvent]:
+        """A task that Ray gave back: told to end, taken back for other nodes, or without a living one to go to."""
+        if running.cancelled:
+            yield from self._end(running, FailureKind.INTERRUPTED, "cancelled", "E-cancelled")
+        elif running.node_id:
+            yield from self._end(running, FailureKind.NODE_LOST, first_line(error), "E-worker-lost")
+        else:
+            running.stream, running.moving = None, False
 
     def _end(self, running: _Running, kind: FailureKind, message: str, slug: str) -> Iterator[JobEvent]:
         del self._running[running.job.id]
@@ -307,55 +368,30 @@ class RayExecutor:
         on_nodes = [running for running in self._running.values() if running.node_id]
         if not on_nodes:
             return []
-        alive = {str(node["NodeID"]) for node in self._watch.alive()}
-        lost = [running for running in on_nodes if running.node_id not in alive]
+        lost = [running for running in on_nodes if not self._inventory.is_alive(running.node_id)]
         return [
             event
             for running in lost
             for event in self._end(running, FailureKind.NODE_LOST, "its node is gone", "E-node-lost")
         ]
 
-    def _offers(self, avoid: Collection[str] = ()) -> list[dict[str, float]]:
-        return [dict(node["Resources"]) for node in self._watch.alive() if node["NodeID"] not in avoid]
 
+def demands(seats: Sequence[tuple[FleetNode, Seat]]) -> dict[str, float]:
+    """What a job takes of the node that gets it: a whole slot, and its share of the main memory where that is offered.
 
-def _require_listener(address: str) -> None:
-    """Refuse an address where nobody listens: Ray would go on trying.
-
-    Raises:
-        BadInput: If it is not ``HOST:PORT``.
-        Infrastructure: If nothing answers there.
+    Whole GiB, and no more than the least of these nodes offers: whether it fits has been found out already.
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
-        raise BadInput(
-            "E-ray-address",
-            f"'{address}' is not an address of the form HOST:PORT",
-            hint="the head node says it when it starts, e.g. 10.0.0.7:6379",
-            where="--ray-address",
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
-    except OSError as error:
-        raise Infrastructure(
-            "E-ray-unreachable",
-            f"nothing answers at {address}: {error.strerror or error}",
-            hint="check that the cluster is up and that no firewall is between; --moe-executor=local needs none",
-            where="--ray-address",
-        ) from error
+    offered = min(node.resources.get(RAM_GIB, 0.0) for node, _ in seats)
+    needed = -(-max(seat.ram_bytes for _, seat in seats) // GIB)
+    memory = min(offered, float(needed))
+    return {SLOT: 1.0, **({RAM_GIB: memory} if memory else {})}
 
 
-@contextlib.contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """Keep the driver's answer to TERM: Ray puts in its own, which ends the interpreter in the midst of a run."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+def _gpus_of(job: Job, facts: NodeFacts, seat: Seat) -> _Gpus:
+    uuids = tuple(facts.gpus[number].uuid for number in seat.gpus)
+    return _Gpus(uuids, reserved=job.node_class.min_gpus > 0, chosen=is_mixed(facts.gpus))
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else repr(error)
+def _cancel(stream: Any) -> None:
+    with contextlib.suppress(RayError, ValueError):
+        ray.cancel(stream, force=False)

@@ -10,7 +10,7 @@ import errno
 import platform
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
@@ -43,7 +43,11 @@ _MACHINE_ERRNOS = frozenset(
 
 
 def run_job(
-    job: Job, attempt: int, rule: StoppingRule, should_stop: Callable[[], bool] = lambda: False
+    job: Job,
+    attempt: int,
+    rule: StoppingRule,
+    should_stop: Callable[[], bool] = lambda: False,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[JobEvent]:
     """Run a job and yield its events.
 
@@ -52,6 +56,7 @@ def run_job(
         attempt: Number of this try, from 1.
         rule: Ends the schedule early once everything is decided.
         should_stop: Asked several times a second; true ends the job.
+        environment: Variables that its engines get, unless their arm has its own.
 
     Yields:
         ``Started`` first, ``Finished`` last.
@@ -72,7 +77,7 @@ def run_job(
             arms = yield from _prepared(job, attempt, should_stop)
             gpus = stack.enter_context(closing(open_gpus(node.gpus)))
             vram = tuple(gpu.vram_bytes for gpu in node.gpus)
-            runner = EngineRunner(job, arms, supervisor, gpus, should_stop, vram=vram)
+            runner = EngineRunner(job, arms, supervisor, gpus, should_stop, vram=vram, environment=environment)
             for arm in range(len(arms)):
                 yield from (Progress(job.id, attempt, doing, preparing=True) for doing in runner.ready(arm))
             schedule = Schedule(job, attempt, runner, node, should_stop)

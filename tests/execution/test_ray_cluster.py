@@ -107,7 +107,8 @@ def test_what_no_live_node_can_take_is_said_at_once(dispatcher: Dispatcher, tiny
     (end,) = finished([event for event in dispatcher.events() if event is not None])
     assert end.failure is not None
     assert end.failure.slug == "E-no-node"
-    assert "needs ram_gib >= 3, the most that any of" in end.failure.message
+    assert "no node can take this job, of 3 the nearest one is" in end.failure.message
+    assert "not of class huge: needs 3 GiB of RAM, node has 2.0" in end.failure.message
 
 
 def test_an_address_where_nobody_listens_is_one_clear_error() -> None:
