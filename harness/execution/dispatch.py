@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
+from harness.domain.node import NodeFacts
 from harness.execution.deadlines import deadline_s, silence_s
 from harness.execution.events import Ended, Finished, JobEvent, NodeSetAside, ProcessDone, Progress, Started
 from harness.execution.executor import Executor
@@ -128,6 +129,14 @@ class Dispatcher:
         if self._executor is not None:
             self._executor.close()
             self._executor = None
+
+    def nodes(self) -> Sequence[NodeFacts]:
+        """Facts of the nodes that jobs may go to; the executor is started for that.
+
+        Raises:
+            HarnessError: It can't be.
+        """
+        return self._running_executor().nodes()
 
     def _running_executor(self) -> Executor:
         if self._executor is None:

@@ -76,5 +76,5 @@ def _nearest(fits: Sequence[Fit], nodes: Sequence[NodeFacts]) -> str:
 
 
 def _noted(planned: PlannedCase, notes: Iterable[str]) -> PlannedCase:
-    found = tuple(notes)
+    found = tuple(note for note in notes if note not in planned.note)
     return replace(planned, note="; ".join(filter(None, [planned.note, *found]))) if found else planned

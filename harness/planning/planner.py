@@ -45,6 +45,22 @@ def make_plan(
     return Plan(matrix.name, cases, jobs, matrix.policy, every_case, fleet, warnings)
 
 
+def held_against(plan: Plan, nodes: Iterable[NodeFacts]) -> Plan:
+    """The plan once the nodes are known that it will run on: what none of them can take is ``not_applicable``.
+
+    Args:
+        plan: A plan that was made without nodes.
+        nodes: Facts of every node of the fleet.
+    """
+    fleet = tuple(nodes)
+    every_case = check_memory(fit(plan.every_case, fleet), fleet)
+    by_id = {case.id: case for case in every_case}
+    cases = tuple(by_id[case.id] for case in plan.cases)
+    return replace(
+        plan, cases=cases, jobs=plan_jobs(cases, plan.policy, every_case), every_case=every_case, nodes=fleet
+    )
+
+
 def narrowed(plan: Plan, ids: Collection[str]) -> Plan:
     """The plan of fewer cases, e.g. of what ``-k`` left; required output checks stay in the jobs.
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from filelock import FileLock
 
 from harness import __version__
-from harness.domain.errors import HarnessError
+from harness.domain.errors import HarnessError, Infrastructure
 from harness.domain.job import Job
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
@@ -22,7 +22,7 @@ from harness.execution.executors import MakeExecutor
 from harness.judging.judge import judge
 from harness.judging.shares import shared_seconds
 from harness.planning.plan import Plan, PlannedCase
-from harness.planning.planner import narrowed
+from harness.planning.planner import held_against, narrowed
 from harness.reporting import journal
 from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
@@ -86,7 +86,7 @@ class MatrixRun:
             keep_jobs: Keep the whole plan's jobs even where fewer would do for these cases: processes that share the
                 cases out by job must agree on the jobs.
         """
-        plan = restricted(self._plan, selected) if keep_jobs else narrowed(self._plan, selected)
+        plan = restricted(self._plan, selected) if keep_jobs else narrowed(self._on_live_nodes(), selected)
         plan = replace(plan, jobs=tuple(self._informed(job) for job in plan.jobs))
         self._cases = {case.id: case for case in plan.cases}
         self._jobs = {job.id: job for job in plan.jobs}
@@ -155,6 +155,15 @@ class MatrixRun:
         """End every process and close the journal."""
         self._dispatcher.close()
         self._journal.close()
+
+    def _on_live_nodes(self) -> Plan:
+        """The plan held against the nodes of a cluster: they were not known when it was made."""
+        if self._plan.nodes is not None or not self._plan.jobs:
+            return self._plan
+        try:
+            return held_against(self._plan, self._dispatcher.nodes())
+        except Infrastructure:
+            return self._plan  # the first job meets it again, with the plan in the journal
 
     def _informed(self, job: Job) -> Job:
         job = self._known.informed(job)

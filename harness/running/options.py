@@ -22,6 +22,7 @@ from harness.planning.arms import builds_of
 from harness.planning.load import find_matrix, load_matrix
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
+from harness.planning.seats import SeatsByBytes
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
 from harness.running.golden_file import FOLDER, Goldens
 from harness.running.known_spreads import KnownSpreads
@@ -85,7 +86,7 @@ class RunOptions:
         Raises:
             BadInput: If its name or address is wrong.
         """
-        return executor_factory(self.executor, SequentialStopping(policy), self.ray_address)
+        return executor_factory(self.executor, SequentialStopping(policy), self.ray_address, SeatsByBytes())
 
 
 def plan_matrix(
