@@ -62,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
         reports=Path(inputs.get("moe_reports") or config.invocation_params.dir / config.option.moe_reports),
         references=_given_path(config, config.option.moe_references),
         resume=_given_path(config, config.option.moe_resume),
+        gate=_given_path(config, config.option.moe_gate),
+        changed=_given_path(config, config.option.moe_changed),
     )
     try:
         check_settings()
@@ -95,6 +97,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     name = matrix.plan.matrix_name
     lines = [forecast_plan(matrix.plan, matrix.known).headline(), matrix.broken.headline if matrix.broken else ""]
+    lines += [matrix.chosen.headline] if matrix.chosen else []
     return "\n".join(f"matrix {name}: {line}" for line in lines if line) or None
 
 
@@ -119,9 +122,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A planned matrix of which nothing was collected is no quiet night; ``--lf`` may skip it on purpose."""
     planned = config.stash[_SESSION].plan.cases
+    if config.stash[_SESSION].nothing_chosen:
+        items[:] = [item for item in items if not _is_case(item)]  # pytest makes one of no parameters
     expected = planned and str(_MODULE) in config.args and not getattr(config.option, "lf", False)
     if expected and not any(_is_case(item) for item in items):
         raise pytest.UsageError(
@@ -276,6 +281,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     session.config.stash[_INTERRUPTS].ignore()
     try:
+        if matrix.nothing_chosen and not matrix.worker and not session.config.option.collectonly:
+            _say_nothing_is_measured(session, matrix)
         matrix.close()
         if matrix.has_results:
             write_reports(matrix.finish(), matrix.reports)
@@ -283,6 +290,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         _note_trouble(session.config, error)
     if session.config.stash[_TROUBLE]:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+def _say_nothing_is_measured(session: pytest.Session, matrix: MatrixSession) -> None:
+    """In the journal; that no changed path asks for anything is no failure to collect."""
+    matrix.begin_nothing()
+    unneeded = matrix.chosen is not None and not matrix.chosen.choice.needed
+    if unneeded and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

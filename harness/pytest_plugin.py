@@ -31,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--moe-references", metavar="DIR", help="recorded outputs (default: references, beside the matrix)")
     group.addoption("--moe-resume", metavar="JOURNAL", help="go on with the broken run of this journal (or its folder)")
+    group.addoption("--moe-gate", metavar="FILE", help="a merge gate's policy: only what its budget in minutes decides")
+    group.addoption("--moe-changed", metavar="FILE", help="changed paths as git lists them: only what they ask for")
     group.addoption("--moe-reports", default="moe-reports", metavar="DIR", help="journal, JUnit and summary go here")
 
 

@@ -36,6 +36,8 @@ _NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness
 @click.option(
     "--resume", "--moe-resume", type=click.Path(path_type=Path), help="Go on with the broken run of this journal."
 )
+@click.option("--gate", type=click.Path(path_type=Path), help="A merge gate's policy: only what its minutes decide.")
+@click.option("--changed", type=click.Path(path_type=Path), help="Changed paths: only what they ask for by the policy.")
 @click.argument("arguments", metavar="[MATRIX] [PYTEST_ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes by name
@@ -46,6 +48,8 @@ def run(  # noqa: PLR0917 - click passes by name
     reports: Path,
     references: Path | None,
     resume: Path | None,
+    gate: Path | None,
+    changed: Path | None,
     arguments: tuple[str, ...],
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
@@ -62,6 +66,8 @@ def run(  # noqa: PLR0917 - click passes by name
     ours += [f"--moe-select={pattern}" for pattern in patterns]
     ours += [f"--moe-references={references.absolute()}"] if references else []
     ours += [f"--moe-resume={resume.absolute()}"] if resume else []
+    ours += [f"--moe-gate={gate.absolute()}"] if gate else []
+    ours += [f"--moe-changed={changed.absolute()}"] if changed else []
     before = _mark(reports)
     code = pytest.main(["-W", _NOT_REWRITTEN, *ours, *rest])
     context.exit(_exit_code(code, reports, ran=_mark(reports) != before))
@@ -90,6 +96,8 @@ def _exit_code(code: int | pytest.ExitCode, reports: Path, *, ran: bool) -> int:
     if not ran:
         return int(code)
     state = read_journal(reports)
+    if state.choice is not None and not state.choice.needed:
+        return int(code)
     found = exit_code(state.final_verdicts(), complete=state.complete_plan)
     # A project can have tests of its own under the marker: the journal knows nothing of them.
     return found or int(code)

@@ -84,7 +84,8 @@ def decide(
     """
     effects = Effects(policy, journals, labels, today)
     cells = [effects.of(cell) for cell in journals.cells]
-    choice = next((state.choice for state in journals.states if state.choice is not None), None)
+    told = (state.choice for state in journals.states if state.choice is not None)
+    choice = next(told, _asked_here(policy, asked) if asked is not None and not journals.states else None)
     problems = [
         *journals.problems,
         *pattern_problems(policy, journals, file),
@@ -124,7 +125,7 @@ def headline(decision: Decision) -> str:
         Effect.SHADOW: "with findings in shadow",
     }
     parts += [f"{counts[effect]} {word}" for effect, word in words.items() if counts[effect]]
-    if not any(counts[effect] for effect in words):
+    if decision.cells and not any(counts[effect] for effect in words):
         parts.append("nothing found")
     blocking = sum(each.staged.stage is Stage.BLOCK for each in decision.cells)
     if decision.outcome is Outcome.GO and not blocking:
@@ -158,5 +159,13 @@ def _worst_first(each: Judged) -> tuple[int, int, float, str]:
 
 def _unneeded_text(decision: Decision) -> str:
     choice = decision.choice
-    changed = count(choice.changed, "changed path") if choice and choice.changed is not None else "the changed paths"
-    return f"no cell is asked for by {changed}"
+    if choice is None or choice.changed is None:
+        return "no cell is asked for"
+    unlisted = f", {len(choice.unlisted)} of them in no [[paths]] of the policy" if choice.unlisted else ""
+    return f"no cell is asked for by {count(choice.changed, 'changed path')}{unlisted}"
+
+
+def _asked_here(policy: Policy, asked: Asked) -> Choice:
+    """What would be chosen by, where nothing was run yet."""
+    minutes = policy.budget_minutes
+    return Choice(policy.name, policy.digest, asked.needed, asked.changed, asked.asking, asked.unlisted, minutes)

@@ -79,7 +79,7 @@ class Effects:
 
     def of(self, cell: Cell) -> Judged:
         """The cell, judged."""
-        staged = self._stages.of(cell)
+        staged = self._stages.of(cell.id, cell.case.contrast)
         finding, reason = finding_of(cell), cell.verdict.reason
         if finding is None and cell.id in self._beyond:
             finding, reason = self._beyond[cell.id]

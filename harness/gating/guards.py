@@ -19,13 +19,16 @@ def pattern_problems(policy: Policy, journals: Journals, file: str) -> Iterator[
     names = journals.names
     if not names:
         return
-    for number, row in enumerate(policy.cells):
-        for pattern in row.cells:
+    rows = [(f"cells[{number}]", row.cells) for number, row in enumerate(policy.cells)]
+    if any(state.choice is not None for state in journals.states):
+        rows += [(f"paths[{number}]", row.cells) for number, row in enumerate(policy.paths)]
+    for row, patterns in rows:
+        for pattern in patterns:
             meant = matcher(pattern.removeprefix("!"))
             if not pattern.startswith("!") and not any(meant(*name) for name in names):
                 yield Problem(
                     "E-gate-no-such-cell",
-                    f"{file or 'default policy'}: cells[{number}].cells",
+                    f"{file or 'default policy'}: {row}.cells",
                     f"'{pattern}' names no cell of these journals",
                     Weight.BAD_INPUT,
                     nearest(pattern, names),
@@ -81,7 +84,7 @@ def is_unneeded(journals: Journals, asked: Asked | None) -> bool:
 def nothing_measured(journals: Journals, asked: Asked | None) -> Problem:
     """That nothing was measured; it is no pass."""
     if not journals.states and asked is not None:
-        message = f"{count(len(asked.asking), 'changed path')} ask for cells, and there is no journal"
+        message = f"cells are asked for by {count(len(asked.asking), 'changed path')}, and there is no journal"
         return Problem("E-gate-nothing-measured", "", message, Weight.UNDECIDED, "run them, and give the journals")
     hint = "see the reasons below" if journals.cells or journals.left else "was anything run?"
     return Problem("E-gate-nothing-measured", "", "nothing was measured at all", Weight.UNDECIDED, hint)

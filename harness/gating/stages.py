@@ -8,7 +8,7 @@ from functools import cached_property
 
 from scipy.stats import binomtest
 
-from harness.gating.cells import Cell, named_by
+from harness.gating.cells import named_by
 from harness.gating.labels import Label
 from harness.gating.policy import CellsEntry, Policy, PromotionEntry, StepEntry
 from harness.gating.words import Stage
@@ -43,15 +43,15 @@ class Stages:
     policy: Policy
     labels: Sequence[Label] = field(default=())
 
-    def of(self, cell: Cell) -> Staged:
-        """The stage of a cell: of the last row that names it."""
-        number = self.row_of(cell.id, cell.case.contrast)
+    def of(self, case: str, contrast: str) -> Staged:
+        """The stage of a cell, by its id and the name of its contrast: of the last row that names it."""
+        number = self.row_of(case, contrast)
         if number is None:
             return Staged(self.policy.unnamed, "no [[cells]] names it", None)
         row = self.policy.cells[number]
         named = f"cells[{number}]"
         if row.stage == _AUTO:
-            stage, why = self._promoted(number, cell)
+            stage, why = self._promoted(number, case)
             return Staged(stage, f"{named}, auto: {why}", row)
         return Staged(Stage(row.stage), named, row)
 
@@ -60,10 +60,10 @@ class Stages:
         named = (number for number in reversed(range(len(self._named))) if self._named[number](case, contrast))
         return next(named, None)
 
-    def _promoted(self, number: int, cell: Cell) -> tuple[Stage, str]:
+    def _promoted(self, number: int, case: str) -> tuple[Stage, str]:
         rules = self.policy.promotion
         if rules.over == "cell":
-            counted = [label for label in self.labels if label.case == cell.id]
+            counted = [label for label in self.labels if label.case == case]
         else:
             counted = [label for label in self.labels if self._named[number](label.case, label.contrast)]
         return promoted([label.label for label in counted[-rules.window :]], rules)

@@ -24,6 +24,7 @@ from harness.judging.shares import shared_seconds
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import held_against, narrowed
 from harness.reporting import journal
+from harness.running.gate_choice import Chosen
 from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.records import Records
@@ -45,6 +46,7 @@ class MatrixRun:
         reports: Folder of the journal.
         known: What is known of spreads: the jobs, and so the journal, get it.
         goldens: Where outputs are on record, likewise; ``None``: nothing asks for any.
+        chosen: Of a merge gate's run, by what the plan was cut down and what it leaves to the night.
     """
 
     def __init__(
@@ -56,10 +58,12 @@ class MatrixRun:
         known: KnownSpreads,
         *,
         goldens: Goldens | None = None,
+        chosen: Chosen | None = None,
     ) -> None:
         self._plan = plan
         self._known = known
         self._goldens = goldens
+        self._chosen = chosen
         self._executor = executor
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
@@ -167,6 +171,7 @@ class MatrixRun:
 
     def _informed(self, job: Job) -> Job:
         job = self._known.informed(job)
+        job = self._chosen.limited(job) if self._chosen else job
         return self._goldens.informed(job) if self._goldens else job
 
     def _run(self, jobs: Collection[str], watch: Watch = lambda _: None) -> Iterator[str]:
@@ -193,6 +198,10 @@ class MatrixRun:
     def _write_plan(self, plan: Plan) -> None:
         info = journal.RunInfo(plan.matrix_name, self._executor, len(plan.cases), _versions(), self._policy)
         self._journal.run_started(info)
+        if self._chosen:
+            self._journal.chosen(self._chosen.choice)
+            for left in self._chosen.left:
+                self._journal.left_to_night(left)
         for planned in plan.cases:
             decided = self._verdicts.get(planned.id)
             self._journal.planned(journal.PlannedCase(planned.case, self._job_of.get(planned.id, ""), decided))

@@ -24,6 +24,7 @@ from harness.planning.plan import Plan
 from harness.planning.planner import make_plan
 from harness.planning.seats import SeatsByBytes
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter, write_trouble
+from harness.running.gate_choice import Chosen, choose_for_gate
 from harness.running.golden_file import FOLDER, Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.known_tolerances import KnownTolerances
@@ -46,6 +47,8 @@ class RunOptions:
         select: Patterns that choose cases before anything is parametrized.
         reports: Folder of journal, JUnit and summary.
         references: Folder of recorded outputs; ``None``: the one beside the matrix.
+        gate: Policy of a merge gate, by which cases are chosen; ``None``: all are run.
+        changed: List of changed paths for it; ``None``: everything is asked for.
         resume: Journal of a broken run to go on with, or its folder; ``None``: a new run.
     """
 
@@ -55,6 +58,8 @@ class RunOptions:
     select: tuple[str, ...]
     reports: Path
     references: Path | None = None
+    gate: Path | None = None
+    changed: Path | None = None
     resume: Path | None = None
 
     def plan(self) -> Plan:
@@ -64,6 +69,19 @@ class RunOptions:
             BadInput: Whatever is wrong with the matrix or the selection.
         """
         return plan_matrix(self.matrix, self.select, elsewhere=bool(self.ray_address))
+
+    def chosen(self, plan: Plan, known: KnownSpreads) -> Chosen | None:
+        """What a merge gate has to measure of a plan; ``None``: no gate is asked for.
+
+        Raises:
+            BadInput: ``E-changed-without-gate``, or what is wrong with the policy or the list of changed paths.
+        """
+        if self.gate is not None:
+            return choose_for_gate(plan, self.gate, self.changed, known)
+        if self.changed is not None:
+            hint = "give the policy whose [[paths]] say which cells they ask for: --moe-gate FILE"
+            raise BadInput("E-changed-without-gate", "changed paths ask for nothing without a policy", hint=hint)
+        return None
 
     def known_spreads(self) -> KnownSpreads:
         """What is known of spreads where it will run.

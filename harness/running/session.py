@@ -30,7 +30,11 @@ class MatrixSession:
     def __init__(self, options: RunOptions, *, worker: bool) -> None:
         self.options = options
         self.worker = worker
+        self.known = options.known_spreads()
         self.plan: Plan = options.plan()
+        self.chosen = options.chosen(self.plan, self.known)
+        if self.chosen is not None:
+            self.plan = self.chosen.plan
         self.broken = self._broken_run()
         if self.broken is not None:
             self.plan = self.broken.plan
@@ -97,9 +101,26 @@ class MatrixSession:
 
     def _matrix_run(self) -> MatrixRun:
         self._run = MatrixRun(
-            self.plan, self.options.executor, self._make_executor, self.reports, self.known, goldens=self.goldens
+            self.plan,
+            self.options.executor,
+            self._make_executor,
+            self.reports,
+            self.known,
+            goldens=self.goldens,
+            chosen=self.chosen,
         )
         return self._run
+
+    @property
+    def nothing_chosen(self) -> bool:
+        """Whether a merge gate's run has nothing to measure: all is left to the night."""
+        return self.chosen is not None and not self.plan.cases
+
+    def begin_nothing(self) -> None:
+        """Say in the journal that nothing is measured, and why."""
+        self._claim = self._claim or claim_reports(self.reports)
+        self._matrix_run().begin(())
+        self._began = True
 
     def verdict(self, case: str) -> Verdict:
         """The verdict on a case, running its job if need be."""
