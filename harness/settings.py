@@ -15,6 +15,7 @@ CACHE_DIR = "MOE_CACHE_DIR"
 CACHE_GIB = "MOE_CACHE_GIB"
 CONFIG_DIR = "MOE_CONFIG_DIR"
 CORES = "MOE_CORES"
+HISTORY = "MOE_HISTORY"
 LOCK_DIR = "MOE_LOCK_DIR"
 SPREADS = "MOE_SPREADS"
 _GIB = 1024**3
@@ -48,6 +49,11 @@ def spreads_file() -> Path | None:
     if path is not None and path.is_dir():
         raise _bad(SPREADS, f"expected a file, {path} is a folder", f"e.g. {path / 'spreads.json'}")
     return path
+
+
+def history() -> str:
+    """``MOE_HISTORY``, a file or the URL of a database; empty where it is not set. Whether it can be is asked later."""
+    return _said(HISTORY)
 
 
 def cache_bytes() -> int | None:

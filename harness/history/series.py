@@ -68,7 +68,6 @@ class NightPoint:
         node: The machine in words.
         builds: The arms' builds: the baseline's first.
         outlier: It lies far from the nights around it, alone or with one neighbour: no change is made of it.
-        run: The run's key.
     """
 
     night: date
@@ -82,7 +81,6 @@ class NightPoint:
     node: str
     builds: tuple[BuildRef, ...]
     outlier: bool
-    run: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class MissingNight:
 
     Attributes:
         night: The night.
-        why: ``error``, another status, or ``not run``.
+        why: ``error`` or another status, ``measured elsewhere`` (another machine or setup), or ``not run``.
     """
 
     night: date
@@ -243,3 +241,59 @@ class Regression:
     high: float
     reason: str
     builds: tuple[BuildRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NightVerdict:
+    """What one run found of one cell, whether there is a figure or not.
+
+    Attributes:
+        cell: The case's id.
+        night: The night.
+        time: When the run began, UTC.
+        matrix: The matrix's name.
+        status: The verdict's status.
+        word: Its finer word; empty where it has none.
+        unit: Of the figure; empty where there is none.
+        value: The figure; ``None`` where there is none.
+        low: Lower bound of its interval.
+        high: Upper bound.
+        n: What it rests on.
+        speeds: The arms' tokens per second, the baseline's first; ``None`` where one has none.
+        builds: The arms' builds.
+        node: The machine in words.
+        slug: Of an error or refusal.
+        reason: The verdict's sentence. From engines: clean it where it is shown.
+    """
+
+    cell: str
+    night: date
+    time: datetime
+    matrix: str
+    status: Status
+    word: str
+    unit: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    speeds: tuple[float | None, ...]
+    builds: tuple[BuildRef, ...]
+    node: str
+    slug: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellTrend:
+    """A cell as it stands: its last verdict, its last nights, and the changes that still hold.
+
+    Attributes:
+        last: Its last verdict.
+        trend: Its last figures in order of time, of the series that it is in now.
+        changes: Changes of that series.
+    """
+
+    last: NightVerdict
+    trend: tuple[float, ...]
+    changes: tuple[Change, ...]

@@ -1,0 +1,263 @@
+"""How often changes are found in nights that don't change, and in how many nights those that are there.
+
+    python benchmarks/change_points.py               the tables of docs/explanation/change-points.md
+    python benchmarks/change_points.py --calibrate   harness/history/clear_by_chance.py's table
+    python benchmarks/change_points.py --choose      what penalties and widths would do, on series of another seed
+
+Nights are simulated: normal or heavy tails, neighbours that are alike, single wild nights, scatter that grows. Three
+seeds, so that nothing is scored on series that something was chosen by. CPU time about 10 minutes each, less with
+``--series``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.history import changes
+from harness.history.changes import LEAST_NIGHTS, Found, analyse, clearest
+from harness.history.clear_by_chance import CHANCES, LENGTHS
+from harness.history.series import ChangeKind
+
+Nights = NDArray[np.float64]
+Maker = Callable[[np.random.Generator, int], Nights]
+
+CALIBRATING, CHOOSING, SCORING = 20261201, 20261202, 20261203
+NIGHTS = 90
+SD = 0.03
+AFTER = (3, 7, 20)
+SIZES = (0.02, 0.05, 0.10)
+
+
+# ---- simulated nights ------------------------------------------------------------------------------------------------
+
+
+def white(random: np.random.Generator, nights: int) -> Nights:
+    """Independent normal nights of standard deviation 1."""
+    return random.normal(size=nights)
+
+
+def alike(phi: float) -> Maker:
+    """Nights of which neighbours correlate by ``phi``."""
+
+    def make(random: np.random.Generator, nights: int) -> Nights:
+        new = random.normal(size=nights) * math.sqrt(1 - phi**2)
+        values = np.empty(nights)
+        values[0] = random.normal()
+        for night in range(1, nights):
+            values[night] = phi * values[night - 1] + new[night]
+        return values
+
+    return make
+
+
+def heavy(random: np.random.Generator, nights: int) -> Nights:
+    """Student's t with four degrees of freedom, standard deviation 1."""
+    return random.standard_t(4, size=nights) / math.sqrt(2)
+
+
+def wild(random: np.random.Generator, nights: int) -> Nights:
+    """Normal nights of which one in 30 is slower by 3 to 10 standard deviations."""
+    values = random.normal(size=nights)
+    hit = random.random(nights) < 1 / 30
+    return np.where(hit, values - random.uniform(3, 10, size=nights), values)
+
+
+def wider(random: np.random.Generator, nights: int) -> Nights:
+    """Scatter that is three times as large from the middle on."""
+    values = random.normal(size=nights)
+    values[nights // 2 :] *= 3
+    return values
+
+
+STABLE: dict[str, Maker] = {
+    "independent": white,
+    "neighbours correlate by 0.3": alike(0.3),
+    "neighbours correlate by 0.6": alike(0.6),
+    "heavy tails (t, 4 df)": heavy,
+    "one wild night in 30": wild,
+    "scatter x 3 from the middle on": wider,
+}
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What was found of one planted step.
+
+    Attributes:
+        found: Share of series in which a change of its direction was told within a week of it.
+        exact: Of those, the share with exactly its night.
+        held: Of those, the share whose named range of nights holds its night.
+        covered: Of those, the share whose interval holds its size.
+    """
+
+    found: float
+    exact: float
+    held: float
+    covered: float
+
+
+def false_at_the_end(make: Maker, seed: int, series: int, nights: int = NIGHTS) -> float:
+    """Share of series that don't change and in which a look at the end finds something."""
+    random = np.random.default_rng(seed)
+    return sum(bool(analyse(SD * make(random, nights)).changes) for _ in range(series)) / series
+
+
+def false_in_any_look(make: Maker, seed: int, series: int) -> float:
+    """Share of series in which at least one of the looks after each of 90 nights finds something."""
+    random = np.random.default_rng(seed)
+    return sum(_ever(SD * make(random, NIGHTS)) for _ in range(series)) / series
+
+
+def _ever(values: Nights) -> bool:
+    return any(analyse(values[:end]).changes for end in range(LEAST_NIGHTS, len(values) + 1))
+
+
+def power(size: float, after: int, sd: float, *, seed: int, series: int) -> Hits:
+    """Plant a slowdown so many nights before the end of 90 and look for it there."""
+    random = np.random.default_rng(seed)
+    place, truth = NIGHTS - after, math.log1p(-size)
+    hits: list[Found] = []
+    for _ in range(series):
+        values = sd * white(random, NIGHTS)
+        values[place:] += truth
+        near = [each for each in analyse(values).changes if each.size < 0 and _near(each, place)]
+        hits += near[:1]
+    count = max(1, len(hits))
+    return Hits(
+        len(hits) / series,
+        sum(each.after == place for each in hits) / count,
+        sum(each.earliest <= place <= each.latest for each in hits) / count,
+        sum(abs(each.size - truth) <= each.error for each in hits) / count,
+    )
+
+
+def _near(found: Found, place: int) -> bool:
+    return abs(found.after - place) <= 7 or found.earliest <= place <= found.latest  # noqa: PLR2004 - a week
+
+
+def shapes(seed: int, series: int) -> dict[str, tuple[float, float, float]]:
+    """What becomes of changes that are no lasting step: share told as steps alone, with a drift, and not at all."""
+    random = np.random.default_rng(seed)
+    slow = np.concatenate([np.zeros(15), np.linspace(0, 1, 60), np.ones(15)])
+    back = np.where((np.arange(NIGHTS) >= 60) & (np.arange(NIGHTS) < 67), 1.0, 0.0)  # noqa: PLR2004 - a week in the middle
+    middle = np.where(np.arange(NIGHTS) >= NIGHTS // 2, 1.0, 0.0)
+    lone, pair = np.zeros(NIGHTS), np.zeros(NIGHTS)
+    lone[-1], pair[-2:] = 1.0, 1.0
+    planted = {
+        "10 % over 60 nights, SD 1 %": (0.10 * slow, 0.01),
+        "10 % over 60 nights, SD 3 %": (0.10 * slow, 0.03),
+        "5 % at once in the middle, SD 1 %": (0.05 * middle, 0.01),
+        "5 % for 7 nights, then back, SD 1 %": (0.05 * back, 0.01),
+        "half the speed on the last night, SD 1 %": (0.69 * lone, 0.01),
+        "half the speed on the last two nights, SD 1 %": (0.69 * pair, 0.01),
+    }
+    return {name: _told(random, -shape, sd, series) for name, (shape, sd) in planted.items()}
+
+
+def _told(random: np.random.Generator, shape: Nights, sd: float, series: int) -> tuple[float, float, float]:
+    kinds = [{each.kind for each in analyse(shape + sd * random.normal(size=NIGHTS)).changes} for _ in range(series)]
+    steps = sum(each == {ChangeKind.STEP} for each in kinds)
+    drifts = sum(ChangeKind.DRIFT in each for each in kinds)
+    return steps / series, drifts / series, (series - steps - drifts) / series
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def report(series: int) -> None:
+    """The tables of the page."""
+    _say("| 90 nights that do not change | told at the end | told in any of the 85 looks, one a night |")
+    _say("|---|---|---|")
+    for name, make in STABLE.items():
+        ends = false_at_the_end(make, SCORING, series)
+        looks = false_in_any_look(make, SCORING + 1, series // 8)
+        _say(f"| {name} | {100 * ends:.1f} % | {100 * looks:.1f} % |")
+    _say("\n| step | SD | found after 3 / 7 / 20 nights | its very night | in the named range | size in the interval |")
+    _say("|---|---|---|---|---|---|")
+    for sd in (0.01, SD):
+        for size in SIZES:
+            _say(_power_row(size, sd, series // 4))
+    _say("\n| planted | told as step | as drift | not told |")
+    _say("|---|---|---|---|")
+    for name, told in shapes(SCORING + 3, series // 8).items():
+        _say(f"| {name} | {' | '.join(f'{100 * share:.0f} %' for share in told)} |")
+
+
+def _power_row(size: float, sd: float, series: int) -> str:
+    hits = [power(size, after, sd, seed=SCORING + 2, series=series) for after in AFTER]
+    found = " / ".join(f"{100 * each.found:.0f}" for each in hits)
+    last = [each for each in hits if each.found >= 0.05] or hits[-1:]  # noqa: PLR2004 - of fewer nothing can be said
+    ends = (last[0], last[-1]) if len(last) > 1 else (last[0],)
+    ranges = (" to ".join(f"{100 * part(each):.0f}" for each in ends) for part in _PARTS)
+    return f"| {100 * size:.0f} % | {100 * sd:.0f} % | {found} % | {' | '.join(f'{each} %' for each in ranges)} |"
+
+
+_PARTS: Sequence[Callable[[Hits], float]] = (
+    lambda each: each.exact,
+    lambda each: each.held,
+    lambda each: each.covered,
+)
+
+
+def calibrate(series: int) -> None:
+    """The clearest step of series that do not change, by length."""
+    for nights in LENGTHS:
+        random = np.random.default_rng((CALIBRATING, nights))
+        clear = [clearest(SD * white(random, nights)) for _ in range(series)]
+        told = ", ".join(f"{value:.2f}" for value in np.quantile(clear, [1 - chance for chance in CHANCES]))
+        _say(f"    {nights}: ({told}),")
+
+
+def choose(series: int) -> None:
+    """False alarms and power by penalty; what named ranges and intervals hold by their width."""
+    for penalty in (1.0, 1.5, 2.0, 3.0, 4.0):
+        with mock.patch.object(changes, "_LOW_PENALTY", penalty):
+            false = [false_at_the_end(alike(phi), CHOOSING, series) for phi in (0.0, 0.3, 0.6)]
+            found = [power(0.05, after, SD, seed=CHOOSING + 1, series=series // 4).found for after in AFTER]
+        _say(f"penalty {penalty}: false {_percent(false)}, 5 % step at SD 3 % found {_percent(found)}")
+    for drop, width in ((4.0, 2.0), (6.0, 2.2), (8.0, 2.4), (10.0, 2.6)):
+        with mock.patch.object(changes, "_SURE_DROP", drop), mock.patch.object(changes, "_HALF_WIDTH", width):
+            hits = [
+                power(0.05, after, sd, seed=CHOOSING + 2, series=series // 4) for sd in (0.015, SD) for after in AFTER
+            ]
+        held, covered = _percent([each.held for each in hits]), _percent([each.covered for each in hits])
+        _say(f"drop {drop}, width {width}: in the range {held}, in the interval {covered}")
+
+
+def _percent(shares: Sequence[float]) -> str:
+    return " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
+
+
+def main() -> None:
+    """Write what is asked to standard output."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--series", type=int, default=0, help="series of each row [20000 or 4000]")
+    given = parser.parse_args()
+    if given.calibrate:
+        calibrate(given.series or 20_000)
+    elif given.choose:
+        choose(given.series or 4000)
+    else:
+        report(given.series or 4000)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
