@@ -17,8 +17,9 @@ from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
-from harness.cli.github import github
+from harness.cli.explain import explain
 from harness.cli.gate import gate
+from harness.cli.github import github
 from harness.cli.import_file import import_file
 from harness.cli.junit import junit
 from harness.cli.lint import lint
@@ -53,6 +54,7 @@ for _command in (
     run,
     reference,
     report,
+    explain,
     gate,
     alerts,
     models,
