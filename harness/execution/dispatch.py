@@ -44,6 +44,7 @@ class _Try:
         host: As people call it.
         deadline: When it must be over; set by its start event.
         silent_after: When its next event must have come; ``None`` while it prepares, which takes as long as it takes.
+        prepared: It has begun to prepare, so it waits for the host no more.
     """
 
     job: Job
@@ -57,6 +58,14 @@ class _Try:
     host: str = ""
     deadline: float | None = None
     silent_after: float | None = None
+    prepared: bool = False
+
+    def measures(self, event: JobEvent) -> bool:
+        """Whether a process with a limit follows an event; waiting for the host and preparing have none so short."""
+        if isinstance(event, Progress) and event.preparing:
+            self.prepared = not event.waiting
+            return False
+        return self.prepared and isinstance(event, Progress | ProcessDone)
 
 
 class Dispatcher:
@@ -198,8 +207,7 @@ class Dispatcher:
             yield from self._suspect(executor, entry, event.failure)
             yield from self._retry_or_end(entry, event)
         else:
-            measures = isinstance(event, ProcessDone) or (isinstance(event, Progress) and not event.preparing)
-            entry.silent_after = self._clock() + silence_s(entry.job) if measures else None
+            entry.silent_after = self._clock() + silence_s(entry.job) if entry.measures(event) else None
             yield event
 
     def _suspect(self, executor: Executor, entry: _Try, failure: Failure | None) -> Iterator[JobEvent]:

@@ -67,7 +67,7 @@ def run_job(
     end: JobEnd | None = None
     try:
         _check_place(job, node)
-        yield Progress(job.id, attempt, _WAITING, preparing=True)
+        yield Progress(job.id, attempt, _WAITING)
         with ExitStack() as stack:
             for doing in _host_taken(stack, job, should_stop):
                 yield Progress(job.id, attempt, doing, preparing=True, waiting=True)

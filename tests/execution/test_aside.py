@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import threading
 import time
@@ -88,6 +90,22 @@ def test_a_job_tells_what_it_fetches_and_makes(tiny_model: Path, monkeypatch: py
     assert [event.failure for event in events if isinstance(event, Finished)] == [None]
 
 
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, "infrastructure"), (errno.ENOENT, "harness")])
+def test_what_a_machine_lacks_is_infrastructure(
+    number: int, kind: str, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk may be tried elsewhere; a file that we should not have asked for is a fault of ours everywhere."""
+
+    def full(*_: object, **__: object) -> Path:
+        raise OSError(number, os.strerror(number), "/var/tmp/x")
+
+    monkeypatch.setattr(preparing, "model_path", full)
+    *_, end = run_job(job_of(wheel_arm(tiny_model)), 1, RunWholeSchedule())
+    assert isinstance(end, Finished)
+    assert end.failure is not None
+    assert (end.failure.kind, end.failure.may_be_retried) == (kind, kind == "infrastructure")
+
+
 def test_a_job_that_waits_for_the_host_says_for_whom(tiny_model: Path) -> None:
     """As what takes long, so that logs tell of it too; once, and no more when the host is free."""
     with ExitStack() as other:
@@ -100,4 +118,5 @@ def test_a_job_that_waits_for_the_host_says_for_whom(tiny_model: Path) -> None:
                     other.close()
     waiting = [event for event in told if event.message.startswith("waiting for the host")]
     assert [event.preparing for event in waiting] == [False, True]
+    assert [event.message for event in told if event.waiting][-1].startswith("waited ")
     assert re.search(r"on which measures process \d+ since .* for 'the nightly run'", waiting[1].message)
