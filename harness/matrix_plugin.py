@@ -6,7 +6,6 @@ item needs it.
 
 from __future__ import annotations
 
-import gc
 import sys
 import warnings
 from collections.abc import Generator, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from harness import garbage
 from harness.domain.errors import BadInput, HarnessError
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
@@ -103,14 +103,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage meanwhile: the items of a large matrix all stay, and the search takes longer than they do."""
-    searching = gc.isenabled()
-    gc.disable()
-    try:
+    """The items of a large matrix all stay."""
+    with garbage.what_is_made_stays():
         return (yield)
-    finally:
-        if searching:
-            gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,7 @@ import re
 import pytest
 from _pytest.mark.expression import Expression
 
+from harness import garbage
 from harness.domain.words import Kind
 
 _MARKERS = {"moe": "a case of the matrix", **{str(kind): f"a {kind} case of the matrix" for kind in Kind}}
@@ -49,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {text}")
     if is_wanted(config) and not config.option.help:
         _require_keyword(config.option.keyword)
-        config.pluginmanager.import_plugin("harness.matrix_plugin")
+        with garbage.not_looked_for():
+            config.pluginmanager.import_plugin("harness.matrix_plugin")  # which plans
     elif config.option.moe_select and not config.option.help:
         unused = pytest.PytestConfigWarning("--moe-select chooses nothing: the matrix runs with -m moe or --matrix")
         config.issue_config_time_warning(unused, stacklevel=2)

@@ -39,7 +39,7 @@ class Change(BaseModel):
         rollback: Whether it went back to an earlier one.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     build: str
     entry: CatalogueEntry
@@ -53,7 +53,7 @@ class Change(BaseModel):
 class BaselinesFile(BaseModel):
     """The whole file: each branch's changes, oldest first."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     branches: dict[Branch, Annotated[tuple[Change, ...], Field(min_length=1)]] = {}
 

@@ -28,7 +28,7 @@ class CatalogueEntry(BaseModel):
         told: What was found out about it when it was added, for people.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     build: BuildEntry
     added: AwareDatetime
@@ -38,7 +38,7 @@ class CatalogueEntry(BaseModel):
 class CatalogueFile(BaseModel):
     """The whole file."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     builds: dict[BuildName, CatalogueEntry] = {}
 

@@ -71,7 +71,7 @@ CMakeOptions = Annotated[
 class Table(BaseModel):
     """A table of a file that people write."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class PatchEntry(Table):

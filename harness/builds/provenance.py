@@ -16,7 +16,7 @@ _SHOWN_DIGITS = 12
 class AppliedPatch(BaseModel):
     """A patch that was applied."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     name: str
     sha256: str
@@ -44,7 +44,7 @@ class Provenance(BaseModel):
         seconds: How long the commands took.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     recipe: str
     fork: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness.domain.build import Build
 from harness.domain.canonical import digest, fields_of, id_part
@@ -10,9 +11,9 @@ from harness.domain.flags import Flags
 from harness.domain.model import Model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arm:
-    """Build + model + flags + environment.
+    """Build + model + flags + environment. Shared by its cases, so it has no slots: what is worked out of it is kept.
 
     Attributes:
         build: The build.
@@ -31,7 +32,7 @@ class Arm:
     shown: tuple[str, ...] = field(default=(), compare=False)
     named: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Hash of *all* declared parts. Computed from the types: a field added to them is a part of it at once.
 
@@ -43,7 +44,7 @@ class Arm:
         del parts["shown"], parts["named"]
         return digest(parts)
 
-    @property
+    @cached_property
     def label(self) -> str:
         """Readable name inside a case id, e.g. ``ik+fa=1+rtr=0``."""
         values = self.flags.as_dict()

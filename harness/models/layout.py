@@ -16,7 +16,7 @@ Positive = Annotated[int, Field(gt=0)]
 class Strict(BaseModel):
     """Base of what a card holds: frozen, nothing unknown accepted, nothing coerced."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 @dataclass(frozen=True)

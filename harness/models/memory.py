@@ -110,9 +110,13 @@ def bytes_needed(arm: Arm, workloads: Iterable[Timed | OutputProfile], gpus: tup
     shape = model_shape(arm.model)
     if shape is None or not shape.layers:
         return None
-    deciding = tuple(item for item in arm.flags if item[0] in _DECIDING)
     engine = (arm.build.fork, keeps_windows(arm.build))
-    return _estimated(shape, engine, deciding, context_cells(workloads), gpus)
+    return _estimated(shape, engine, deciding_flags(arm), context_cells(workloads), gpus)
+
+
+def deciding_flags(arm: Arm) -> tuple[tuple[str, FlagValue], ...]:
+    """Of an arm's flags, those that decide its memory."""
+    return tuple([item for item in arm.flags if item[0] in _DECIDING])
 
 
 def keeps_windows(build: Build) -> bool:
@@ -139,7 +143,7 @@ def _estimated(
 
 def context_cells(workloads: Iterable[Timed | OutputProfile]) -> int:
     """Tokens of context that a process makes for its workloads, one sequence, in the step that both forks allocate."""
-    most = max((_tokens(load) for load in workloads), default=0)
+    most = max([_tokens(load) for load in workloads], default=0)
     return max(1, -(-most // _CONTEXT_STEP)) * _CONTEXT_STEP
 
 

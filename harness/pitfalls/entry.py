@@ -68,7 +68,7 @@ Effect = Literal["slower", "inert", "memory", "wrong-output", "other-output", "f
 class Table(BaseModel):
     """A table of a pitfall's file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class Report(Table):

@@ -69,7 +69,6 @@ class _Drafts:
 
     def __init__(self, policy: Policy, every_case: Sequence[PlannedCase]) -> None:
         self._policy = policy
-        self._identities: dict[int, str] = {}
         self._drafts: dict[Key, _Draft] = {}
         self._by_arm: dict[Key, list[_Draft]] = {}
         self._profiles: dict[Key, OutputProfile] = {}
@@ -186,14 +185,7 @@ class _Drafts:
         return self._drafts[key]
 
     def _key(self, arms: Iterable[Arm], node_class: NodeClass) -> Key:
-        return (node_class.name, *(self._identity(arm) for arm in arms))
-
-    def _identity(self, arm: Arm) -> str:
-        """The arm's hash, worked out once: arms are shared between cases."""
-        known = self._identities.get(id(arm))
-        if known is None:
-            known = self._identities[id(arm)] = arm.identity
-        return known
+        return (node_class.name, *[arm.identity for arm in arms])
 
     def _job(self, draft: _Draft) -> Job:
         design = self._policy.design

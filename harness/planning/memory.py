@@ -31,16 +31,21 @@ def check_memory(cases: Sequence[PlannedCase], nodes: Iterable[NodeFacts] | None
     needs = Needs(cases)
     places: dict[tuple[NodeClass, tuple[Build, ...]], tuple[NodeFacts, ...]] = {}
     fleet = None if nodes is None else tuple(nodes)
+    silent: set[tuple[object, ...]] = set()
     checked = []
     for planned in cases:
-        if planned.status is Status.UNSUPPORTED:
+        case = planned.case
+        kind = (planned.status, case.node_class, needs.kind(case))
+        if planned.status is Status.UNSUPPORTED or kind in silent:
             checked.append(planned)
             continue
-        case = planned.case
         key = (case.node_class, tuple(arm.build for arm in case.arms if arm.build.variants))
         if key not in places:
             places[key] = _places(*key, fleet or ())
-        checked.append(_checked(planned, needs, places[key]))
+        found = _checked(planned, needs, places[key])
+        if found is planned:
+            silent.add(kind)
+        checked.append(found)
     return tuple(checked)
 
 

@@ -12,7 +12,7 @@ from harness.domain.build import NO_GPU
 from harness.domain.case import Case
 from harness.domain.node import GIB, NodeClass, NodeFacts
 from harness.domain.workload import OutputProfile, Timed
-from harness.models.memory import Memory, bytes_needed
+from harness.models.memory import Memory, bytes_needed, context_cells, deciding_flags
 from harness.planning.plan import PlannedCase
 
 _HOST_BACKENDS = frozenset({"cpu", "blas"})
@@ -43,6 +43,8 @@ class Needs:
     def __init__(self, cases: Iterable[PlannedCase]) -> None:
         self._everything: dict[Arm, Loads] = {}
         self._known: dict[tuple[int, Loads, tuple[int, ...]], Memory | None] = {}
+        self._kinds: dict[int, int] = {}
+        self._kind_of: dict[tuple[object, ...], int] = {}
         listed = tuple(cases)
         peaks = {planned.case.arms[0] for planned in listed if planned.case.workload is None}
         for planned in listed if peaks else ():
@@ -61,6 +63,14 @@ class Needs:
         found = [(arm, self._of_arm(arm, self._loads(case, arm), gpus_of(arm))) for arm in case.arms]
         return tuple([ArmMemory(arm, memory) for arm, memory in found if memory is not None])
 
+    def kind(self, case: Case) -> tuple[tuple[int, int], ...]:
+        """Equal for cases that need the same on each node of their class: what decides each arm's memory and its GPUs.
+
+        Args:
+            case: The case; its arms' flags are complete.
+        """
+        return tuple([(self._kind(arm), context_cells(self._loads(case, arm))) for arm in case.arms])
+
     def most(self, case: Case) -> Memory | None:
         """What the arm needs that needs most, on GPUs as the node class asks for them; ``None``: not known of all."""
         found = self.of_arms(case, lambda arm: declared_gpus(arm, case.node_class))
@@ -74,6 +84,13 @@ class Needs:
         if key not in self._known:
             self._known[key] = bytes_needed(arm, loads, gpus)
         return self._known[key]
+
+    def _kind(self, arm: Arm) -> int:
+        """A number for what decides an arm's memory beside its workloads; found once, as above."""
+        if id(arm) not in self._kinds:
+            deciding = (arm.model, arm.build, deciding_flags(arm), arm.flags.get("dev"))
+            self._kinds[id(arm)] = self._kind_of.setdefault(deciding, len(self._kind_of))
+        return self._kinds[id(arm)]
 
     def _loads(self, case: Case, arm: Arm) -> Loads:
         return (case.workload,) if case.workload is not None else self._everything.get(arm, ())

@@ -61,7 +61,7 @@ _ADVICE = ("source", "instead")
 class Entry(BaseModel):
     """A table of the matrix file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class ModelEntry(Entry):

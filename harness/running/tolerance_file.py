@@ -17,7 +17,7 @@ from harness.running.spread_file import spreads_path
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Found(_Entry):
