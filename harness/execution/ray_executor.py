@@ -331,9 +331,13 @@ class RayExecutor:
         try:
             running.node_id, event = ray.get(next(running.stream), timeout=_GET_S)
         except StopIteration:
-            yield from self._end(running, FailureKind.NODE_LOST, "the task ended without an end event", "E-worker-lost")
+            told = "the task ended without an end event"
+            if running.moving or running.cancelled:  # a stream that is cancelled before it began ends so
+                yield from self._not_run(running, told)
+            else:
+                yield from self._end(running, FailureKind.NODE_LOST, told, "E-worker-lost")
         except (TaskCancelledError, TaskUnschedulableError) as error:
-            yield from self._not_run(running, error)
+            yield from self._not_run(running, first_line(error))
         except OutOfMemoryError as error:
             yield from self._end(running, FailureKind.OUT_OF_MEMORY, first_line(error), "E-ray-out-of-memory")
         except (WorkerCrashedError, NodeDiedError, GetTimeoutError) as error:
@@ -350,12 +354,12 @@ class RayExecutor:
                 del self._running[running.job.id]
             yield replace(event, place=running.node_id) if isinstance(event, Started) else event
 
-    def _not_run(self, running: _Running, error: RayError) -> Iterator[JobEvent]:
+    def _not_run(self, running: _Running, told: str) -> Iterator[JobEvent]:
         """A task that Ray gave back: told to end, taken back for other nodes, or without a living one to go to."""
         if running.cancelled:
             yield from self._end(running, FailureKind.INTERRUPTED, "cancelled", "E-cancelled")
         elif running.node_id:
-            yield from self._end(running, FailureKind.NODE_LOST, first_line(error), "E-worker-lost")
+            yield from self._end(running, FailureKind.NODE_LOST, told, "E-worker-lost")
         else:
             running.stream, running.moving = None, False
 
