@@ -226,12 +226,12 @@ def calibrate(series: int) -> None:
 
 def choose(series: int) -> None:
     """False alarms and power by penalty; what named ranges and intervals hold by their width."""
-    for penalty in (1.0, 1.5, 2.0, 3.0, 4.0):
+    for penalty in (1.0, 2.0, 2.5, 3.0):
         with mock.patch.object(changes, "_LOW_PENALTY", penalty):
             false = [false_at_the_end(alike(phi), CHOOSING, series) for phi in (0.0, 0.3, 0.6)]
             found = [power(0.05, after, SD, seed=CHOOSING + 1, series=series // 4).found for after in AFTER]
         _say(f"penalty {penalty}: false {_percent(false)}, 5 % step at SD 3 % found {_percent(found)}")
-    for drop, width in ((4.0, 2.0), (6.0, 2.2), (8.0, 2.4), (10.0, 2.6)):
+    for drop, width in ((4.0, 2.0), (5.0, 2.3), (6.0, 2.6)):
         with mock.patch.object(changes, "_SURE_DROP", drop), mock.patch.object(changes, "_HALF_WIDTH", width):
             hits = [
                 power(0.05, after, sd, seed=CHOOSING + 2, series=series // 4) for sd in (0.015, SD) for after in AFTER

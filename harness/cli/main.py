@@ -17,9 +17,11 @@ from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
+from harness.cli.fleet import fleet
 from harness.cli.explain import explain
 from harness.cli.gate import gate
 from harness.cli.github import github
+from harness.cli.history import history
 from harness.cli.import_file import import_file
 from harness.cli.junit import junit
 from harness.cli.lint import lint
@@ -57,7 +59,9 @@ for _command in (
     explain,
     gate,
     alerts,
+    history,
     models,
+    fleet,
     builds,
     baseline,
     junit,

@@ -25,10 +25,11 @@ ALPHA = 0.01
 LEAST_NIGHTS = 6
 SHORTEST = 3
 """Nights that a level lasts at least: what is shorter is an excursion."""
-_LOW_PENALTY = 2.0
-_SURE_DROP = 6.0
+_LOW_PENALTY = 2.5
+"""In variances and logarithms of the number of nights: low enough to propose all that the test then lets pass."""
+_SURE_DROP = 5.0
 """Places whose fit is worse by no more than this (twice a log likelihood) hold the true one in 95 %."""
-_HALF_WIDTH = 2.2
+_HALF_WIDTH = 2.3
 """Of an interval in standard errors: 1.96, and what is lost by looking where the change is largest."""
 
 

@@ -151,6 +151,11 @@ class History:
             self._require(connection, case)
             return reading.verdicts_of_cells(connection, [case])[case]
 
+    def verdicts_of(self, cases: Iterable[str]) -> dict[str, tuple[NightVerdict, ...]]:
+        """All verdicts of many cells, in order of time; those that the history does not know are left out."""
+        with self._database.reading() as connection:
+            return reading.verdicts_of_cells(connection, cases)
+
     def series(self, case: str) -> tuple[Series, ...]:
         """The series of a cell in order of their first nights; none where it has no figures.
 
@@ -183,11 +188,15 @@ class History:
             bad = [trend.last.cell for trend in trends if is_regressed(trend.last)]
             return regressions(asked, trends, reading.verdicts_of_cells(connection, bad, asked))
 
+    def unknown_cell(self, case: str, known: Iterable[str]) -> BadInput:
+        """The error for a cell that is not there, with the nearest one that is."""
+        hint = did_you_mean(case, known) or "nothing was imported yet"
+        return BadInput("E-unknown-cell", f"no cell '{case}'", hint=hint, where=self.where)
+
     def _require(self, connection: Connection, case: str) -> None:
         known = reading.cells(connection)
         if case not in known:
-            hint = did_you_mean(case, known) or "nothing was imported yet"
-            raise BadInput("E-unknown-cell", f"no cell '{case}'", hint=hint, where=self.where)
+            raise self.unknown_cell(case, known)
 
 
 def _all_series(connection: Connection, case: str, verdicts: Sequence[NightVerdict]) -> Iterator[Series]:
