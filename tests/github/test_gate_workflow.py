@@ -165,6 +165,7 @@ def test_a_slower_head_is_built_measured_and_blocked(
     right = runner.run(unpack, BASE=digests["base"], HEAD=digests["head"])
     assert right.code == 0, right.log
     assert right.outputs == {}, "they are not the same"
+    (runner.workspace / "changed.txt").write_text("sources/standin.json\n")
     runner.env |= {"MOE_LOCK_DIR": os.environ["MOE_LOCK_DIR"], "MOE_SPREADS": os.environ["MOE_SPREADS"]}
     measured = runner.run(step(PERF, "Measure"))
     assert measured.code == 0, measured.log
