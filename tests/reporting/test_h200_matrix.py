@@ -1,0 +1,75 @@
+"""The matrix of thirty billion parameters, run on an H200: its journals judged again, its page made again.
+
+`tests/data/h200_matrix`: two journals of the run-time repack, two of single runs. Paths are shortened.
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from harness.domain.verdict import Verdict
+from harness.domain.words import Kind, Pitfall, Status, Throughput
+from harness.judging.judge import judge
+from harness.reporting.replay import read_journal
+
+DATA = Path(__file__).parents[1] / "data" / "h200_matrix"
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "h200_page.py"
+
+
+def judged_again(name: str) -> list[tuple[Verdict, Verdict]]:
+    """The run's own verdict and a new one from its record, for every case."""
+    state = read_journal(DATA / name)
+    assert not state.problems
+    assert state.finished
+    pairs = []
+    for case, planned in state.planned.items():
+        record = state.jobs[planned.job].record
+        assert record is not None
+        pairs.append((state.verdicts[case], judge(planned.case, record, state.policy)))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("repack_ub512.jsonl", 4),
+        ("repack_ub2048_q4km.jsonl", 2),
+        ("ik_singles.jsonl", 21),
+        ("mainline_singles.jsonl", 6),
+    ],
+)
+def test_the_verdicts_are_those_of_the_run(name: str, cases: int) -> None:
+    pairs = judged_again(name)
+    assert len(pairs) == cases
+    for then, now in pairs:
+        assert (now.status, now.throughput, now.pitfall) == (then.status, then.throughput, then.pitfall)
+        assert now.estimate == then.estimate
+
+
+@pytest.mark.parametrize("name", ["repack_ub512.jsonl", "repack_ub2048_q4km.jsonl"])
+def test_repacking_is_a_pitfall_for_prompts_and_nothing_is_claimed_of_generation(name: str) -> None:
+    for _, verdict in judged_again(name):
+        if verdict.case.startswith(Kind.PITFALL):
+            assert (verdict.status, verdict.pitfall) == (Status.PASS, Pitfall.PRESENT)
+            assert verdict.estimate is not None
+            assert verdict.estimate.n == 2
+            assert verdict.estimate.high < 0.35
+        else:
+            assert (verdict.status, verdict.throughput) == (Status.INCONCLUSIVE, Throughput.INCONCLUSIVE)
+
+
+def test_single_runs_claim_nothing_about_speed() -> None:
+    for name in ("ik_singles.jsonl", "mainline_singles.jsonl"):
+        for _, verdict in judged_again(name):
+            if verdict.case.startswith(Kind.THROUGHPUT):
+                assert (verdict.status, verdict.throughput) == (Status.PASS, None)
+
+
+def test_the_page_is_made_of_the_journals() -> None:
+    made = runpy.run_path(str(BENCHMARK))
+    text = made["PAGE"].read_text()
+    assert made["page"](text) == text
+    assert made["page"](text.replace("1454 -> 382.0", "1454 -> 1382.0")) == text
