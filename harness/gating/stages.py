@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-
-from scipy.stats import binomtest
+from statistics import NormalDist
 
 from harness.gating.cells import named_by
 from harness.gating.labels import Label
@@ -92,9 +92,11 @@ def promoted(labels: Sequence[bool], rules: PromotionEntry) -> tuple[Stage, str]
 
 def precision_at_least(true: int, count: int, confidence: float) -> float:
     """Lower bound of Wilson's two-sided interval of the share of true alerts; 0 without a label."""
-    if count == 0:
+    if true == 0:
         return 0.0
-    return float(binomtest(true, count).proportion_ci(confidence, method="wilson").low)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, of = true / count, z * z / count
+    return (share + of / 2 - z * math.sqrt(share * (1 - share) / count + of / (4 * count))) / (1 + of)
 
 
 def _is_earned(step: StepEntry, count: int, low: float) -> bool:
