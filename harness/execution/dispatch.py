@@ -179,6 +179,7 @@ class Dispatcher:
         aside = self._trust.aside
         elsewhere = aside | entry.failed_at
         if executor.can_take(entry.job, elsewhere):
+            entry.give_up = None
             return elsewhere
         if not entry.elsewhere and executor.can_take(entry.job, aside):
             return aside
@@ -187,9 +188,12 @@ class Dispatcher:
         return aside
 
     def _still_patient(self, entry: _Try) -> bool:
-        """Whether a node may yet come that can take a try; counted from the first time that none could."""
+        """Whether a node may yet come that can take a try; counted from the first time that none could.
+
+        Where none was lost, nobody is waited for: what only another place could do is not done here.
+        """
         if entry.give_up is None:
-            entry.give_up = self._clock() + (0 if entry.elsewhere else self._patience_s)
+            entry.give_up = self._clock() + (self._patience_s if self._lost_nodes else 0)
         return self._clock() < entry.give_up
 
     # ---- what comes back ---------------------------------------------------------------------------------------------
@@ -261,6 +265,7 @@ class Dispatcher:
         if executor.can_take(entry.job, entry.avoid):
             entry.give_up = None
             return None
+        self._lost_nodes = True
         if self._still_patient(entry):
             return None
         message = f"every node that could take this job is gone, and none came for {self._patience_s:.0f} s"

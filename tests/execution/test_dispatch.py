@@ -274,3 +274,26 @@ def test_the_tries_of_a_broken_run_are_counted_on(jobs: list[Job]) -> None:
     dispatcher.add(jobs[:1], {jobs[0].id: 2})
     events = [event for event in dispatcher.events() if event is not None]
     assert finished(events) == [(jobs[0].id, attempt) for attempt in (3, 4, 5)]
+
+
+def test_what_only_another_node_can_do_waits_for_one_where_nodes_were_lost(jobs: list[Job]) -> None:
+    """Its second try is at the executor when the other node dies: somebody will bring it back."""
+    executor = ScriptedExecutor({jobs[0].id: [FULL, "queued", None]}, places=("full", "good"))
+    now = 0.0
+    dispatcher = Dispatcher(lambda: executor, clock=lambda: now, patience_s=60.0)
+    dispatcher.add(jobs[:1])
+    events: list[JobEvent] = []
+    for event in dispatcher.events():
+        if event is not None:
+            events.append(event)
+        elif now < 30:
+            executor.places, now = ["full"], now + 10
+        else:
+            executor.places = ["full", "again"]
+            executor.queue.append(Finished(jobs[0].id, 2))
+    assert [
+        (event.attempt, event.failure and event.failure.slug) for event in events if isinstance(event, Finished)
+    ] == [
+        (1, "E-node-exhausted"),
+        (2, None),
+    ]
