@@ -44,7 +44,7 @@ def executor_factory(
 _EMBEDDED = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """An embedded cluster has no business beyond loopback, and this is the only switch that Ray has for it."""
 
-_JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "2", "RAY_py_gcs_connect_timeout_s": "5", "RAY_BACKEND_LOG_LEVEL": "error"}
+_JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "2", "RAY_py_gcs_connect_timeout_s": "5"}
 """An address that is not a cluster's is known after seconds; by Ray's defaults it would take over five minutes."""
 
 
@@ -57,7 +57,7 @@ def ray_environment(address: str) -> dict[str, str]:
     if not address:
         return _EMBEDDED
     # Of an address of loopback Ray would make one of the host's own, where such a cluster does not listen.
-    loopback = address.startswith(("127.", "localhost:", "[::1]:"))
+    loopback = address.startswith(("127.0.0.1:", "localhost:"))
     return {**_JOINING, **(_EMBEDDED if loopback else {}), **token_environment()}
 
 

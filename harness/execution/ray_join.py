@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import json
 import logging
+import os
 import platform
 import signal
 import socket
@@ -26,8 +27,11 @@ _MAX_PORT = 65535
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 """How a gRPC client begins: the preface of HTTP/2, and settings without any."""
 _FRAME = 9
+_STDERR = 2
 _SETTINGS = 4
 _METADATA = (b"CLUSTER_METADATA", b"cluster")
+_ALIVE = 0
+"""State of a node in Ray's messages."""
 _TRY = "try --moe-executor=local, or check --ray-address, the token, and that versions agree"
 
 
@@ -147,7 +151,8 @@ def _metadata(address: str, where: str) -> dict[str, str]:
     """What the cluster tells of its versions; empty where it tells nothing."""
     client: Any = importlib.import_module("ray._raylet").GcsClient  # below what Ray documents: only here
     try:
-        found = client(address=address).internal_kv_get(*_METADATA, timeout=_CONNECT_S)
+        with _native_stderr_closed():
+            found = client(address=address).internal_kv_get(*_METADATA, timeout=_CONNECT_S)
         return dict(json.loads(found)) if found else {}
     except AuthenticationError as error:
         raise _wrong_token(address, where) from error
@@ -165,6 +170,19 @@ def _wrong_token(address: str, where: str) -> HarnessError:
 
 
 @contextlib.contextmanager
+def _native_stderr_closed() -> Iterator[None]:
+    """What Ray's native code writes of a failure is less than what we say of it, and no line of ours."""
+    kept, nothing = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+        os.close(nothing)
+
+
+@contextlib.contextmanager
 def _own_sigterm() -> Iterator[None]:
     """Keep the driver's answer to TERM: Ray puts in its own, which ends the interpreter in the midst of a run."""
     before = signal.getsignal(signal.SIGTERM)
@@ -179,3 +197,16 @@ def first_line(error: BaseException) -> str:
     """What an error says, in one line."""
     text = str(error).strip()
     return text.splitlines()[0] if text else repr(error)
+
+
+def knows_node(address: str, label: str, value: str) -> bool:
+    """Whether the cluster at an address has a live node with a label; false too while nothing answers there."""
+    client: Any = importlib.import_module("ray._raylet").GcsClient
+    try:
+        socket.create_connection(host_and_port(address, "fleet"), timeout=_CONNECT_S).close()
+        with _native_stderr_closed():
+            nodes = client(address=address).get_all_node_info(timeout=_CONNECT_S)
+    except (OSError, RayError, RuntimeError):
+        return False
+    alive = [node for node in nodes.values() if node.state == _ALIVE]
+    return any(dict(node.labels).get(label) == value for node in alive)
