@@ -18,6 +18,7 @@ from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
 from harness.cli.fleet import fleet
+from harness.cli.fleet import fleet
 from harness.cli.explain import explain
 from harness.cli.gate import gate
 from harness.cli.github import github
@@ -61,6 +62,7 @@ for _command in (
     alerts,
     history,
     models,
+    fleet,
     fleet,
     builds,
     baseline,
