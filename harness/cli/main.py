@@ -17,9 +17,8 @@ from harness.cli.baseline import baseline
 from harness.cli.builds import builds
 from harness.cli.calibrate import calibrate
 from harness.cli.compare import compare
-from harness.cli.fleet import fleet
-from harness.cli.fleet import fleet
 from harness.cli.explain import explain
+from harness.cli.fleet import fleet
 from harness.cli.gate import gate
 from harness.cli.github import github
 from harness.cli.history import history
@@ -62,7 +61,6 @@ for _command in (
     alerts,
     history,
     models,
-    fleet,
     fleet,
     builds,
     baseline,
