@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 
 from fake_github import FakeGitHub, fake_github
+from steps import ready_programs
 
 
 @pytest.fixture
@@ -18,6 +19,13 @@ def hub() -> Iterator[FakeGitHub]:
     """A repository without issues."""
     with fake_github() as fake:
         yield fake
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the process is that serves commands of the harness."""
+    with ready_programs(tmp_path_factory.mktemp("ready")) as folder:
+        yield folder
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from steps import ROOT, Done, Runner, checkout, make_runner, ready_programs, step, workflow
+from steps import ROOT, Done, Runner, checkout, make_runner, step, workflow
 
 NONE = "none"
 GATE = workflow("gate.yml")["jobs"]
@@ -55,12 +54,6 @@ class Project:
     base: str
     docs: str
     slower: str
-
-
-@pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with ready_programs(tmp_path_factory.mktemp("ready")) as folder:
-        yield folder
 
 
 @pytest.fixture
