@@ -134,7 +134,7 @@ def _testcase(verdict: Verdict, content_keys: Mapping[str, str]) -> xunit2.TestC
 
 
 def _result(verdict: Verdict) -> FinalResult | None:
-    message = one_line(capped(verdict.reason, _MAX_MESSAGE_BYTES))
+    message = one_line(capped(verdict.reason, _MAX_MESSAGE_BYTES)) or str(verdict.status)  # an empty one is left out
     kind = one_line(verdict.slug) or str(verdict.throughput or verdict.equivalence or verdict.status)
     result: FinalResult
     if verdict.status in _SKIPPED:
