@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli import beside_table
 from harness.cli.compare_inputs import STDIN, Input, checked_factor, read_input, require_contrast, split_input
 from harness.cli.compare_spreads import known_spreads
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED, BadInput
@@ -25,6 +27,9 @@ from harness.judging.samples import MS_PER_S
 from harness.judging.wording import speed_text
 from harness.reporting.clean import clean, one_line
 from harness.running.spread_file import read_spreads, spreads_path
+from harness.sharing.beside import side_by_side
+from harness.sharing.opened import opened
+from harness.sharing.unpacking import is_bundle
 
 _PIPE_WIDTH = 160
 _MOST_LISTED = 8
@@ -73,6 +78,7 @@ class _Percent(click.ParamType[float]):
     type=_Percent(),
     help=f"Spread between processes where files do not tell [{DEFAULT_PROCESS_SPREAD:g}].",
 )
+@click.option("--beside", is_flag=True, help="A and B are journals or bundles of two machines: set them side by side.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @click.pass_context
 def compare(  # noqa: PLR0917 - click passes by name
@@ -84,6 +90,7 @@ def compare(  # noqa: PLR0917 - click passes by name
     alpha: float,
     margin: float,
     process_spread: float | None,
+    beside: bool,
     form: str,
 ) -> None:
     """Judge the speeds of B against those of A.
@@ -91,8 +98,16 @@ def compare(  # noqa: PLR0917 - click passes by name
     Each is a file of llama-bench's output in any format (JSON, JSONL, CSV, SQL, Markdown), a folder of such files (its
     blocks, in natural order), a journal, or - for standard input.
 
-    Exit codes: 0 fine, 1 something regressed, 2 bad input, 3 undecided or not comparable.
+    A bundle, or --beside, sets another machine's results of the same cases beside the original ones: contrasts with
+    their intervals here and there, speeds without a verdict.
+
+    Exit codes: 0 fine, 1 something regressed or is another finding there, 2 bad input, 3 undecided or not comparable.
     """
+    if candidate is not None and (beside or any(is_bundle(Path(path)) for path in (baseline, candidate))):
+        with opened(Path(baseline)) as original, opened(Path(candidate)) as mine:
+            machines = side_by_side(original.state, mine.state)
+        beside_table.tell(machines, form)
+        context.exit(beside_table.exit_code(machines))
     given, sides, inferred = _sides(baseline, candidate, split)
     factor = checked_factor(factor, sides) if factor else inferred
     settings = Settings(alpha=alpha, margin=margin, factor=factor)

@@ -1,0 +1,61 @@
+"""A journal, or a bundle that holds one: both are opened alike."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.reporting.replay import read_journal
+from harness.reporting.state import JournalState
+from harness.sharing.bundle import BUILDS, MODELS, card_file
+from harness.sharing.unpacking import is_bundle, unpack_bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What was opened.
+
+    Attributes:
+        state: The journal.
+        folder: Where a bundle was unpacked; ``None`` of a journal.
+        builds: Builds that the bundle has with it, by name.
+        models: Model files likewise.
+        cards: Shape cards likewise.
+    """
+
+    state: JournalState
+    folder: Path | None = None
+    builds: dict[str, str] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+    cards: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """Open a journal, its folder, or a bundle, which is unpacked for the length of the block.
+
+    Raises:
+        BadInput: As `read_journal` and `unpack_bundle`.
+    """
+    if not is_bundle(path):
+        yield Opened(read_journal(path))
+        return
+    with tempfile.TemporaryDirectory(prefix="moe-bundle-") as temporary:
+        folder = Path(temporary)
+        unpack_bundle(path, folder)
+        yield _opened(read_journal(folder), folder)
+
+
+def _opened(state: JournalState, folder: Path) -> Opened:
+    arms = [arm for planned in state.planned.values() for arm in planned.case.arms]
+    builds = {arm.build.name: folder / BUILDS / arm.build.name for arm in arms}
+    models = {arm.model.name: folder / MODELS / arm.model.name / arm.model.file_name for arm in arms}
+    cards = {arm.model.name: folder / card_file(arm.model.name) for arm in arms}
+    return Opened(
+        state,
+        folder,
+        *({name: str(place) for name, place in found.items() if place.exists()} for found in (builds, models, cards)),
+    )
