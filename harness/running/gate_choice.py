@@ -158,8 +158,8 @@ def _without_room(plan: Plan, spent: Mapping[str, Spent], policy: Policy, known:
             continue
         for case in job.cases:
             minutes = ahead[case].minutes if case in ahead else None
-            takes = f"takes up to {minutes:.1f} min" if minutes is not None else "takes nobody knows how long"
-            of = f"{room:.1f} of {policy.budget_minutes:g} min are left for it"
+            takes = f"takes up to {minutes:.2g} min" if minutes is not None else "takes nobody knows how long"
+            of = f"{room:.2g} of {policy.budget_minutes:g} min are left for it"
             yield _left(planned[case], WhyLeft.TIME, f"its job {takes}, {of}")
 
 

@@ -20,7 +20,8 @@ def test_what_git_lists_is_read_whatever_the_names(tmp_path: Path, separator: tu
 
     def git(*arguments: str) -> bytes:
         config = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-        return subprocess.run(["git", *config, *arguments], cwd=tmp_path, check=True, capture_output=True).stdout
+        command = ["git", *config, *arguments]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
 
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "one")

@@ -16,7 +16,8 @@ from harness.gating.policy import Policy
 from harness.gating.policy_file import read_policy
 from harness.gating.words import Finding
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "gate-policy.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "gate-policy.md"
 
 
 def read(folder: Path, text: str) -> Policy:
@@ -127,3 +128,10 @@ def test_an_alert_is_what_the_same_builds_do_again() -> None:
     (again,) = joined([state((speed(), regressed(speed(), 0.8)), name="b")]).cells
     assert alert_id(cell, Finding.REGRESSED) == alert_id(again, Finding.REGRESSED)
     assert alert_id(cell, Finding.REGRESSED) != alert_id(cell, Finding.CRASH)
+
+
+def test_every_slug_of_the_gate_is_in_the_reference() -> None:
+    sources = [*(ROOT / "harness" / "gating").glob("*.py"), ROOT / "harness" / "cli" / "alerts.py"]
+    said = {slug for file in sources for slug in re.findall(r'"(E-(?:gate|changed)[a-z-]*)"', file.read_text())}
+    assert len(said) > 20
+    assert {slug for slug in said if f"`{slug}`" not in PAGE.read_text(encoding="utf-8")} == set()
