@@ -11,31 +11,41 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.cli.ab import ab
-from harness.cli.alerts import alerts
-from harness.cli.baseline import baseline
-from harness.cli.builds import builds
-from harness.cli.calibrate import calibrate
-from harness.cli.compare import compare
-from harness.cli.explain import explain
-from harness.cli.fleet import fleet
-from harness.cli.gate import gate
-from harness.cli.github import github
-from harness.cli.history import history
-from harness.cli.import_file import import_file
-from harness.cli.junit import junit
-from harness.cli.lint import lint
-from harness.cli.models import models
-from harness.cli.plan import plan
-from harness.cli.reference import reference
-from harness.cli.report import report
-from harness.cli.run import run
+from harness.cli.commands import Commands
 from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infrastructure
 from harness.reporting.clean import clean
 from harness.settings import check_settings
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+_COMMANDS = (
+    "plan",
+    "ab",
+    "lint",
+    "compare",
+    "import",
+    "calibrate",
+    "run",
+    "reference",
+    "report",
+    "explain",
+    "replay",
+    "bundle",
+    "gate",
+    "alerts",
+    "history",
+    "models",
+    "fleet",
+    "builds",
+    "baseline",
+    "junit",
+    "github",
+)
+
+
+@click.group(
+    commands=Commands(_COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.version_option(__version__, prog_name="moe-harness")
 def cli() -> None:
     """Measure, compare and gate llama.cpp-family builds on MoE models.
@@ -44,30 +54,6 @@ def cli() -> None:
     130 Ctrl-C.
     """
     check_settings()
-
-
-for _command in (
-    plan,
-    ab,
-    lint,
-    compare,
-    import_file,
-    calibrate,
-    run,
-    reference,
-    report,
-    explain,
-    gate,
-    alerts,
-    history,
-    models,
-    fleet,
-    builds,
-    baseline,
-    junit,
-    github,
-):
-    cli.add_command(_command)
 
 
 def entry(arguments: list[str] | None = None) -> None:
