@@ -16,7 +16,6 @@ from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infr
 from harness.reporting.clean import clean
 from harness.settings import check_settings
 
-
 _COMMANDS = (
     "plan",
     "ab",
