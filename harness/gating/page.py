@@ -28,11 +28,9 @@ def _lines(decision: Decision) -> Iterator[str]:
     yield headline(decision)
     if is_silent(decision):
         return
-    heavy = weighty(decision)
-    yield from _listed([problem_line(problem) for problem in heavy])
+    yield from _listed([problem_line(problem) for problem in weighty(decision)])
     yield from _table(decision.of(*_TOLD))
-    rest = [*other_lines(decision), *(problem_line(each) for each in decision.problems if each not in heavy)]
-    yield from _listed(rest)
+    yield from _listed(list(other_lines(decision)))
 
 
 def _table(cells: Sequence[Judged]) -> Iterator[str]:

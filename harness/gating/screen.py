@@ -33,8 +33,7 @@ def screen(decision: Decision) -> str:
 
 def _lines(decision: Decision) -> Iterator[str]:
     yield headline(decision)
-    heavy = weighty(decision)
-    yield from (one_line(problem_line(problem)) for problem in heavy)
+    yield from (one_line(problem_line(problem)) for problem in weighty(decision))
     told = told_cells(decision)
     for alike in told[:_MOST_CELLS]:
         yield ""
@@ -42,7 +41,7 @@ def _lines(decision: Decision) -> Iterator[str]:
     if len(told) > _MOST_CELLS:
         yield ""
         yield f"and {len(told) - _MOST_CELLS} more kinds of finding: --format json and --format markdown have all"
-    rest = [*other_lines(decision), *(problem_line(each) for each in decision.problems if each not in heavy)]
+    rest = list(other_lines(decision))
     if rest:
         yield ""
         yield from map(one_line, rest)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from harness.gating.cells import named_by
@@ -31,7 +30,6 @@ class Staged:
     row: CellsEntry | None
 
 
-@dataclass(frozen=True)
 class Stages:
     """Gives each cell its stage.
 
@@ -40,15 +38,18 @@ class Stages:
         labels: What is known of earlier alerts, oldest first.
     """
 
-    policy: Policy
-    labels: Sequence[Label] = field(default=())
+    def __init__(self, policy: Policy, labels: Sequence[Label] = ()) -> None:
+        self._policy = policy
+        self._labels = labels
+        self._named = [named_by(row.cells) for row in policy.cells]
+        self._earned: dict[int | str, tuple[Stage, str]] = {}
 
     def of(self, case: str, contrast: str) -> Staged:
         """The stage of a cell, by its id and the name of its contrast: of the last row that names it."""
         number = self.row_of(case, contrast)
         if number is None:
-            return Staged(self.policy.unnamed, "no [[cells]] names it", None)
-        row = self.policy.cells[number]
+            return Staged(self._policy.unnamed, "no [[cells]] names it", None)
+        row = self._policy.cells[number]
         named = f"cells[{number}]"
         if row.stage == _AUTO:
             stage, why = self._promoted(number, case)
@@ -61,16 +62,18 @@ class Stages:
         return next(named, None)
 
     def _promoted(self, number: int, case: str) -> tuple[Stage, str]:
-        rules = self.policy.promotion
-        if rules.over == "cell":
-            counted = [label for label in self.labels if label.case == case]
-        else:
-            counted = [label for label in self.labels if self._named[number](label.case, label.contrast)]
-        return promoted([label.label for label in counted[-rules.window :]], rules)
-
-    @cached_property
-    def _named(self) -> list[Callable[[str, str], bool]]:
-        return [named_by(row.cells) for row in self.policy.cells]
+        """What the labels of a row, or of a cell, have earned; worked out once."""
+        rules = self._policy.promotion
+        about: int | str = case if rules.over == "cell" else number
+        if about not in self._earned:
+            named = self._named[number]
+            counted = [
+                label.label
+                for label in self._labels
+                if (label.case == case if rules.over == "cell" else named(label.case, label.contrast))
+            ]
+            self._earned[about] = promoted(counted[-rules.window :], rules)
+        return self._earned[about]
 
 
 def promoted(labels: Sequence[bool], rules: PromotionEntry) -> tuple[Stage, str]:

@@ -22,6 +22,7 @@ _WHY = {
     WhyLeft.UNDECIDABLE: "their budget could not decide them",
 }
 _MOST_PATHS = 3
+_MOST_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ def told_cells(decision: Decision) -> tuple[Alike, ...]:
 
 
 def other_lines(decision: Decision) -> Iterator[str]:
-    """What else there is: trades, shadow findings, waivers, what was left to the night."""
-    for each in decision.cells:
-        if each.traded:
-            yield f"accepted: {each.cell.id}: {gist(each)}; {each.traded}"
+    """What else there is: trades, shadow findings, all waivers, what was left to the night, odd journals."""
+    yield from _at_most(
+        [f"accepted: {each.cell.id}: {gist(each)}; {each.traded}" for each in decision.cells if each.traded], "accepted"
+    )
     shadow = [each for each in decision.of(Effect.SHADOW) if each.finding is not None]
     if shadow:
         counts = Counter(each.finding for each in shadow if each.finding is not None)
@@ -65,6 +66,14 @@ def other_lines(decision: Decision) -> Iterator[str]:
     yield from left_lines(decision.left)
     if decision.choice is not None:
         yield from choice_lines(decision.choice)
+    yield from _at_most([problem_line(each) for each in decision.weighing(Weight.TOLD)], "journals")
+
+
+def _at_most(lines: Sequence[str], about: str) -> Iterator[str]:
+    """The first of some lines, and how many more there are: a damaged journal must not fill the screen."""
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES:
+        yield f"{about}: and {len(lines) - _MOST_LINES} more, --format json has all"
 
 
 def gist(each: Judged) -> str:
