@@ -22,7 +22,8 @@ from harness.pages.placement import placement_data
 from harness.pages.rows import estimate_texts
 from harness.pages.shown import Shown
 from harness.pages.texts import Texts
-from harness.pages.traces import processes_data, trace_data
+from harness.pages.traces import failure_text, processes_data, trace_data
+from harness.reporting.clean import one_line
 from harness.reporting.plain_words import signed
 from harness.reporting.state import JobTry
 
@@ -73,14 +74,14 @@ def job_detail(last: JobTry, job: Job) -> dict[str, Any]:
         job: What was declared.
     """
     arms = [[run for run in last.runs if run.step.arm == index] for index in range(len(job.arms))]
-    design, failure = job.design, last.failure
+    design, failure, void = job.design, last.failure, voided_blocks(last.runs)
     budget = "" if design.minutes is None else f", {design.minutes:g} minutes"
     return {
-        "tries": last.attempt,
+        "tries": [one_line(each) for each in last.tries],
         "host": last.host,
         "since": last.since.partition(".")[0].replace("T", " "),
         "end": _ENDS[last.end] if last.end else "",
-        "failure": f"{failure.slug}: {failure.message}" if failure else "",
+        "failure": failure_text(failure) if failure else "",
         "lost": last.lost,
         "finished": last.finished,
         "design": f"at most {design.blocks} process starts of each arm{budget}; in each {design.warmup} warm-ups, "
@@ -88,8 +89,8 @@ def job_detail(last: JobTry, job: Job) -> dict[str, Any]:
         "spreads": {spread.workload: f"{100 * spread.quad_sd:.2g} %, {spread.source}" for spread in job.spreads},
         "node": node_data(last.node),
         "arms": [_arm(arm, runs[0].content_key if runs else "") for arm, runs in zip(job.arms, arms, strict=True)],
-        "processes": processes_data(job, last.runs),
-        "traces": {workload.name: trace_data(job, last.runs, workload) for workload in job.workloads},
+        "processes": processes_data(job, last.runs, void),
+        "traces": {workload.name: trace_data(job, last.runs, workload, void) for workload in job.workloads},
         "state": state_data(arms),
         "memory": [memory_data(runs) for runs in arms],
         "placement": placement_data(arms),

@@ -20,7 +20,7 @@ def memory_data(runs: Sequence[ProcessRun]) -> list[list[str]]:
 
     Returns:
         Rows of device, use, MiB estimated, MiB printed or seen; a figure that nobody knows is empty. Below the uses of
-        a device stands its whole.
+        a device stands its whole; the resident peak in RAM is of the process, whatever it holds beside.
     """
     load = next((run.load for run in runs if run.load), None) or LoadFacts()
     planned = {(buffer.device, buffer.use): buffer.mib for buffer in load.planned}
@@ -44,7 +44,8 @@ def _device_rows(
         yield [device, use, _mib(planned.get((device, use))), _mib(printed.get((device, use)))]
     whole = sum(mib for (found, _), mib in planned.items() if found == device)
     if peak is not None:
-        yield [device, "peak seen", _mib(whole or None), _mib(peak)]
+        use = "resident peak" if device == RAM else "peak beside others' memory"
+        yield [device, use, _mib(whole or None), _mib(peak)]
 
 
 def _peaks(runs: Sequence[ProcessRun]) -> Iterator[tuple[str, float]]:

@@ -41,6 +41,8 @@ def report_page(states: Sequence[JournalState]) -> str:
         name=", ".join(dict.fromkeys(one_line(state.name) for state in states)),
         runs=[_run_facts(state) for state in states],
         problems=[(_journal_names(states)[index], one_line(note)) for index, note in _notes(states)],
+        finished=all(state.finished for state in states),
+        left=[(one_line(left.case), one_line(left.reason)) for state in states for left in state.left.values()],
         gone=[one_line(f"{verdict.case}: {verdict.reason}") for verdict in gone_pitfalls(verdicts)],
         counts=_counts(verdicts),
         scopes=[(one_line(scope), count) for scope, count in scopes(verdicts)],
@@ -56,11 +58,8 @@ def report_page(states: Sequence[JournalState]) -> str:
 def _data(states: Sequence[JournalState], cases: Sequence[Shown]) -> dict[str, Any]:
     """All that the page's script reads; jobs once, whichever cases share them."""
     texts, names = Texts(), _journal_names(states)
-    jobs = {
-        f"{shown.journal}/{shown.job}": job_detail(shown.last, shown.last.job)
-        for shown in cases
-        if shown.last and shown.last.job
-    }
+    tries = {f"{shown.journal}/{shown.job}": shown.last for shown in cases if shown.last}
+    jobs = {key: job_detail(last, last.job) for key, last in tries.items() if last.job}
     rows = [
         {**row_data(shown), "detail": case_detail(shown, states[shown.journal].path.name, texts)} for shown in cases
     ]
@@ -87,12 +86,11 @@ def _notes(states: Sequence[JournalState]) -> list[tuple[int, str]]:
 def _run_facts(state: JournalState) -> Mapping[str, str]:
     """How a run was made, for the head of the page."""
     nodes = {tried.node.described: tried.host for tried in state.jobs.values() if tried.node}
-    began = min((tried.since for tried in state.jobs.values() if tried.since), default="")
     told = {
         "executor": state.run.executor if state.run else "",
         "versions": ", ".join(f"{name} {version}" for name, version in state.run.versions.items()) if state.run else "",
         "nodes": "; ".join(f"{host}: {node}" if host else node for node, host in nodes.items()),
-        "first job": began.partition(".")[0].replace("T", " "),
+        "began": state.started.partition(".")[0].replace("T", " "),
         "policy": f"alpha {state.policy.alpha:g}, margin "
         + ("by the known spread" if state.policy.auto_margin else f"{100 * state.policy.margin:g} %"),
     }

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.domain.failure import Failure
 from harness.domain.job import Job
 from harness.domain.measurement import NS, ProcessRun, Samples, is_plausible_ns
 from harness.domain.workload import Timed, is_time
 from harness.judging.memory import MIB
 from harness.judging.quads import BLOCKS
-from harness.judging.voids import voided_blocks
 
 _DIGITS = 5
 _MS = 1_000_000
 
 
-def processes_data(job: Job, runs: Sequence[ProcessRun]) -> list[dict[str, Any]]:
+def processes_data(job: Job, runs: Sequence[ProcessRun], void: Mapping[int, str]) -> list[dict[str, Any]]:
     """The processes of a job: which arm, where in the schedule, and what they were not scored for.
 
     Args:
         job: The job.
         runs: Its processes in order of time.
+        void: Why, by block, as of `voided_blocks`.
     """
-    void = voided_blocks(runs)
     return [
         {
             "arm": run.step.arm,
@@ -48,7 +49,7 @@ def why_uncounted(run: ProcessRun, void: Mapping[int, str]) -> str:
         void: Why, by block, as of `voided_blocks`.
     """
     if run.failure:
-        return f"{run.failure.slug}: {run.failure.message}"
+        return failure_text(run.failure)
     if run.step.apart:
         return "answers the prompts, another program than the one that times"
     if not run.step.scored:
@@ -56,14 +57,24 @@ def why_uncounted(run: ProcessRun, void: Mapping[int, str]) -> str:
     return f"void: {void[run.step.block]}" if run.step.block in void else ""
 
 
-def trace_data(job: Job, runs: Sequence[ProcessRun], workload: Timed) -> dict[str, Any]:
+def failure_text(failure: Failure) -> str:
+    """A failure with its slug in front, once."""
+    return failure.message if failure.message.startswith(failure.slug) else f"{failure.slug}: {failure.message}"
+
+
+def trace_data(job: Job, runs: Sequence[ProcessRun], workload: Timed, void: Mapping[int, str]) -> dict[str, Any]:
     """One workload's repetitions, process by process.
+
+    Args:
+        job: The job.
+        runs: Its processes in order of time.
+        workload: The workload.
+        void: Why, by block, as of `voided_blocks`.
 
     Returns:
         ``unit`` (``t/s`` or ``ms``), and for each process ``kept`` and ``warmup``, figures in that unit, and ``half``:
         whether its quad or block lacks a process, so that it has no partner to be compared with.
     """
-    void = voided_blocks(runs)
     samples = [run.samples_of(workload.name) for run in runs]
     sound = [
         (run.step.arm, run.step.block)
@@ -86,8 +97,8 @@ def trace_data(job: Job, runs: Sequence[ProcessRun], workload: Timed) -> dict[st
 
 def _whole_blocks(job: Job, sound: Sequence[tuple[int, int]]) -> set[int]:
     """The blocks that count: of two arms whole quads, of more arms whole blocks."""
-    arms = len(job.arms)
-    blocks = {block for _, block in sound if sum(other == block for _, other in set(sound)) == arms}
+    found = Counter(block for _, block in set(sound))
+    blocks = {block for block, arms in found.items() if arms == len(job.arms)}
     if job.blocks_at_once == 1:
         return blocks
     quads = {block // BLOCKS for block in blocks if {block, block ^ 1} <= blocks}

@@ -37,7 +37,7 @@ function verdictPart(shown, job) {
       ["void", text(detail.void)],
       ["schedule", job?.design],
       ["ended", job && [job.end, job.failure, job.finished ? "" : "the journal has no end of this job", job.lost ? `${plural(job.lost, "process")} of it are lost` : ""].filter(Boolean).join("; ")],
-      ["tries", job && job.tries > 1 ? `${job.tries}: shown is the last one` : ""],
+      ["tries", job && job.tries.length > 1 ? element("div", {}, job.tries.map((line) => element("div", {}, line))) : ""],
       ["known scatter", job?.spreads[shown.workload]],
     ]));
 }
@@ -137,7 +137,7 @@ function processTable(shown, steps, job, unit) {
 function outputsPart(shown) {
   const [detail, scope] = [text(shown.detail.detail), text(shown.detail.scope)];
   const made = [];
-  if (detail) made.push(part(scope ? "Outputs" : "What was told", element("pre", { class: "diff", tabindex: "0" }, detail.split("\n").map(diffLine))));
+  if (detail) made.push(part(scope ? "Outputs" : "End of the engine's log", element("pre", { class: "diff", tabindex: "0" }, detail.split("\n").map(diffLine))));
   if (scope) made.push(part("What the check of outputs shows, and what not", element("p", {}, scope)));
   return made;
 }

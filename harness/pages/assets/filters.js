@@ -120,6 +120,7 @@ function showFilters() {
   for (const button of document.querySelectorAll("[data-status]")) {
     const status = button.dataset.status;
     button.textContent = `${number(counts.get(status) ?? 0)} ${status}`;
+    button.classList.toggle("none", !counts.get(status));
     button.setAttribute("aria-pressed", filters.status.has(status));
   }
   for (const select of document.querySelectorAll("[data-choice]")) {

@@ -1,6 +1,7 @@
 // Ratios of speeds with their intervals, a plot for each kind of workload: gains in one can hide losses in another.
 
 const FOREST_ROWS = 40;
+const LABEL_PX = 6.1; // of a character, on average and with room
 
 function drawForest(matches) {
   const place = byId("forest-view");
@@ -34,20 +35,27 @@ function forestFigure(rows, palette) {
   const points = { x: rows.map((shown) => shown.ratio[0]), y: rows.map((_, index) => index), mode: "markers", hoverinfo: "text",
     text: rows.map((shown) => plain(`${shown.words}\n${shortened(shown.id, 120)}\n${shown.figure} [${shown.interval}] ${shown.assumed ?? ""}`).replaceAll("\n", "<br>")),
     marker: { color: palette.text, size: 8 } };
-  const bands = rows.map((shown, index) => ({ type: "rect", layer: "below", line: { width: 0 }, fillcolor: palette.band,
-    x0: 1 / (1 + shown.margin), x1: 1 + shown.margin, y0: index - 0.5, y1: index + 0.5 }));
+  const bands = rows.flatMap((shown, index) => (shown.margin === rows[index - 1]?.margin ? [] : [{ type: "rect", layer: "below", line: { width: 0 },
+    fillcolor: palette.band, x0: 1 / (1 + shown.margin), x1: 1 + shown.margin, y0: index - 0.5, y1: bandEnd(rows, index) }]));
   const one = { type: "line", x0: 1, x1: 1, y0: -0.5, y1: rows.length - 0.5, line: { color: palette.dim, width: 1 } };
   const label = (shown) => plain(shortened(`${shown.what} · ${arrow(shown.models)} · ${shown.workload} @${shown.class}`, 90));
+  const labels = rows.map(label);
   const [low, high] = forestRange(rows);
   const ticks = forestTicks(low, high);
   return {
     traces: [segments(false), segments(true), points],
     layout: {
-      shapes: [...bands, one], margin: { l: 10, r: 16, t: 24, b: 20 },
+      shapes: [...bands, one], margin: { l: 16 + LABEL_PX * Math.max(...labels.map((each) => each.length)), r: 16, t: 24, b: 20 },
       xaxis: { type: "log", range: [low, high], side: "top", tickvals: ticks, ticktext: ticks.map(String), showgrid: true },
-      yaxis: { tickvals: rows.map((_, index) => index), ticktext: rows.map(label), range: [rows.length - 0.5, -0.5], showgrid: false, fixedrange: true },
+      yaxis: { tickvals: rows.map((_, index) => index), ticktext: labels, automargin: false, range: [rows.length - 0.5, -0.5], showgrid: false, fixedrange: true },
     },
   };
+}
+
+/** Where the rows end that have the margin of this one and follow it. */
+function bandEnd(rows, index) {
+  const other = rows.findIndex((shown, at) => at > index && shown.margin !== rows[index].margin);
+  return (other < 0 ? rows.length : other) - 0.5;
 }
 
 /** Both ends of the axis, as powers of ten: ratios have room, and intervals of a single quad do not stretch it without end. */

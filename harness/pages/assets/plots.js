@@ -26,17 +26,18 @@ function colours() {
 /** Draw into a place; `make` gives traces and layout for the colours that hold, and is asked again when they change. */
 async function plot(place, make) {
   const library = await plotly();
-  if (!place.isConnected) return;
+  if (!place.isConnected) return; // the reader has gone on meanwhile
   const palette = colours();
   const { traces, layout } = make(palette);
   const axis = { gridcolor: palette.line, linecolor: palette.line, zeroline: false, automargin: true, fixedrange: false };
-  await library.react(place, traces, {
+  await library.react(place.firstChild, traces, {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", showlegend: false, dragmode: "zoom",
     font: { family: "system-ui, sans-serif", size: 12, color: palette.text },
     hoverlabel: { bgcolor: palette.ground, bordercolor: palette.line, font: { color: palette.text, size: 12 }, align: "left" },
     ...layout,
     xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
   }, { displayModeBar: false, responsive: true, doubleClick: "reset" });
+  byId("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // what the library measures texts with
   drawn.set(place, make);
 }
 
@@ -47,8 +48,9 @@ function redrawPlots() {
   }
 }
 
+/** A place for a plot: one picture with a name for those who do not see it, whatever the library puts inside. */
 const plotPlace = (label, height) => {
-  const place = element("div", { class: "plot", role: "img", "aria-label": label });
+  const place = element("div", { class: "plot", role: "img", "aria-label": label }, element("div", { "aria-hidden": "true" }));
   place.style.height = `${height}px`;
   return place;
 };

@@ -1,6 +1,6 @@
 // The overview: a row for each case, so many at a time that the page stays quick, and below an opened one its details.
 
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 const FIGURES = 4;
 const COLUMNS = 3 + FIGURES;
 const table = { matches: [], drawn: 0, reach: 1 };
@@ -15,7 +15,7 @@ function drawTable(matches, atLeast = ROWS_AT_ONCE) {
   }
   const body = element("tbody");
   const more = element("p", { class: "more" });
-  place.replaceChildren(element("table", { class: "cases", "aria-rowcount": matches.length + 1 }, tableHead(), body), more);
+  place.replaceChildren(element("table", { class: "cases", "aria-label": "Cases", "aria-rowcount": matches.length + 1 }, tableHead(), body), more);
   drawMore(Math.max(ROWS_AT_ONCE, atLeast));
 }
 
@@ -98,8 +98,8 @@ function openRow(row) {
   const shown = cases[Number(row.dataset.index)];
   row.classList.add("open");
   row.querySelector(".case").setAttribute("aria-expanded", "true");
-  const place = element("td", { colspan: COLUMNS });
-  row.after(element("tr", { class: "opened", id: `detail-${shown.index}` }, place));
+  const place = element("div", { class: "about" });
+  row.after(element("tr", { class: "opened", id: `detail-${shown.index}` }, element("td", { colspan: COLUMNS }, place)));
   drawDetail(shown, place);
   filters.open.add(shown.id);
   writeAddress();
@@ -123,7 +123,7 @@ function axisReach(matches) {
   const far = matches.filter((shown) => shown.ratio)
     .map((shown) => Math.max(Math.abs(Math.log(shown.ratio[0])), 2 * Math.log1p(shown.margin))).sort((one, other) => one - other);
   const needed = far.length ? far[Math.floor(0.9 * (far.length - 1))] : 0;
-  return REACHES.find((reach) => Math.log(reach) >= needed) ?? REACHES.at(-1);
+  return REACHES.find((reach) => 0.95 * Math.log(reach) >= needed) ?? REACHES.at(-1);
 }
 
 function bar(shown) {

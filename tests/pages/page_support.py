@@ -1,0 +1,93 @@
+"""Journals as they are after reading, of one case or of thousands, without the time that writing and reading takes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from judging_support import ANY, BASELINE, CANDIDATE, NODE, PP, arms_runs, contrast, floor
+
+from harness.domain.arm import Arm
+from harness.domain.case import Case
+from harness.domain.job import Design, Job
+from harness.domain.measurement import ProcessRun
+from harness.domain.policy import Policy
+from harness.domain.verdict import Verdict
+from harness.domain.words import Status
+from harness.domain.workload import Workload
+from harness.reporting.journal import PlannedCase, RunInfo
+from harness.reporting.state import JobTry, JournalState
+
+STATUSES = (Status.PASS, Status.PASS, Status.PASS, Status.INCONCLUSIVE, Status.FAIL, Status.ERROR)
+RUNS = arms_runs([100, 101, 99, 100] * 2, [80, 81, 79, 80] * 2)
+
+
+def job_of(arms: tuple[Arm, ...] = (BASELINE, CANDIDATE), workloads: tuple[Workload, ...] = (PP,)) -> Job:
+    return Job(arms, workloads, None, ANY, Design(blocks=8), ())
+
+
+def journal_of(
+    cases: Sequence[Case],
+    verdicts: Mapping[str, Verdict] | None = None,
+    tries: Sequence[JobTry] = (),
+    *,
+    name: str = "small",
+    policy: Policy | None = None,
+) -> JournalState:
+    """A journal of some cases of one job; those without a verdict are judged by what ran."""
+    jobs = tries or [JobTry(1, job_of(), "2026-12-01T10:00:00.5+00:00", "box", NODE, RUNS, finished=True)]
+    by_id = {each.job.id: each for each in jobs if each.job}
+    homes = {tuple(arm.identity for arm in each.job.arms): key for key, each in by_id.items() if each.job}
+    first = next(iter(by_id))
+    return JournalState(
+        path=Path("moe-reports/journal.jsonl"),
+        run=RunInfo(name, "local", len(cases), {"moe-harness": "1.0"}, policy or Policy()),
+        planned={
+            case.id: PlannedCase(case, homes.get(tuple(arm.identity for arm in case.arms), first)) for case in cases
+        },
+        jobs=by_id,
+        verdicts=verdicts or {},
+        problems=(),
+        torn=0,
+        finished=True,
+        started="2026-12-01T10:00:00.5+00:00",
+    )
+
+
+def small_journal() -> JournalState:
+    """A regression, a floor that is met and one whose speed is only shown."""
+    return journal_of([contrast(), floor(50), replace(floor(None), arms=(CANDIDATE,))])
+
+
+def large_journal(count: int) -> JournalState:
+    """So many contrasts, ten of a job: each arm has flags of its own, and every status is among the verdicts."""
+    (model,) = journal_of([contrast()]).final_verdicts()
+    verdicts: dict[str, Verdict] = {}
+    cases: list[Case] = []
+    tries: list[JobTry] = []
+    for number in range(-(-count // 10)):
+        arms = tuple(_numbered(arm, number) for arm in (BASELINE, CANDIDATE))
+        workloads = tuple(itertools.chain(*((Workload(64 << size, 0), Workload(0, 16 << size)) for size in range(5))))
+        job = job_of(arms, workloads)
+        tries.append(JobTry(1, job, "2026-12-01T10:00:00.5+00:00", "box", NODE, _measured(workloads), finished=True))
+        for workload in workloads[: count - len(cases)]:
+            case = replace(contrast(workload=workload), arms=arms)
+            status = STATUSES[len(cases) % len(STATUSES)]
+            verdicts[case.id] = replace(model, case=case.id, status=status, reason=f"{model.reason}, number {number}")
+            cases.append(case)
+    return journal_of(cases, verdicts, tries, name=f"large-{count}")
+
+
+def _numbered(arm: Arm, number: int) -> Arm:
+    return replace(arm, flags=arm.flags.merged({"amb": number}), shown=("amb", "rtr"))
+
+
+def _measured(workloads: Sequence[Workload]) -> tuple[ProcessRun, ...]:
+    return tuple(
+        replace(
+            run, samples=tuple(replace(run.samples[0], workload=each.name, tokens=each.tokens) for each in workloads)
+        )
+        for run in RUNS
+    )
