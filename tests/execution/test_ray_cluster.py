@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,14 +13,17 @@ from pathlib import Path
 import pytest
 from job_support import job_of, processes_below, standin_arm, wheel_arm
 
+from harness.domain.arm import Arm
+from harness.domain.build import BuildSource
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import FailureKind
 from harness.domain.job import Job
 from harness.domain.node import NodeClass
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.dispatch import Dispatcher
-from harness.execution.events import Ended, Finished, JobEvent, ProcessDone
+from harness.execution.events import Ended, Finished, JobEvent, ProcessDone, Started
 from harness.execution.executors import executor_factory
+from harness.planning.seats import SeatsByBytes
 
 BIG = NodeClass("big", min_ram_gib=2)
 
@@ -43,7 +48,7 @@ def cluster() -> Iterator[object]:
 def dispatcher(cluster: object) -> Iterator[Dispatcher]:
     """A driver that has joined the cluster."""
     address = cluster.address  # type: ignore[attr-defined]
-    made = Dispatcher(executor_factory("ray", RunWholeSchedule(), address))
+    made = Dispatcher(executor_factory("ray", RunWholeSchedule(), address, SeatsByBytes()))
     yield made
     made.close()
 
@@ -107,8 +112,92 @@ def test_what_no_live_node_can_take_is_said_at_once(dispatcher: Dispatcher, tiny
     (end,) = finished([event for event in dispatcher.events() if event is not None])
     assert end.failure is not None
     assert end.failure.slug == "E-no-node"
-    assert "no node can take this job, of 3 the nearest one is" in end.failure.message
+    assert re.match(r"no node can take this job, of \d the nearest one is ", end.failure.message)
     assert "not of class huge: needs 3 GiB of RAM, node has 2.0" in end.failure.message
+
+
+SMI = """#!/bin/sh
+case "$*" in
+*query-gpu*) echo 'Fake Small, 8192, 570.1, GPU-small, 8.9'; echo 'Fake Large, 81920, 570.1, GPU-large, 9.0' ;;
+esac
+"""
+"""A fake: no machine of these tests has two unlike GPUs."""
+TOLD = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+
+
+def seen_by(folder: Path) -> tuple[str | None, str]:
+    told = json.loads((folder / "environment.json").read_text())
+    return told["CUDA_VISIBLE_DEVICES"], told["CUDA_DEVICE_ORDER"]
+
+
+def test_on_a_host_of_unlike_gpus_a_job_sees_the_one_that_its_class_wants(
+    cluster: object, dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path
+) -> None:
+    """Not whichever Ray would have given it; one that reserves none and has no code for GPUs sees none."""
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(SMI)
+    smi.chmod(0o755)
+    path = f"{smi.parent}:{os.environ['PATH']}"
+    cluster.add_node(  # type: ignore[attr-defined]
+        num_cpus=1,
+        num_gpus=2,
+        resources={"bench": 1, "ram_gib": 4},
+        env_vars={"PATH": path, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"},
+    )
+    wanted = {
+        "small": NodeClass("small", min_gpus=1, gpu_name="Small"),
+        "large": NodeClass("large", min_gpus=1, min_vram_gib=40),
+        "most": NodeClass("most", min_gpus=1),
+        "both": NodeClass("both", min_gpus=2),
+        "host": NodeClass("host", min_ram_gib=4),
+    }
+    jobs = [
+        replace(
+            job_of(_on_cpu(standin_arm(tmp_path / name, tiny_model, "rows", tell=TOLD), name)), node_class=node_class
+        )
+        for name, node_class in wanted.items()
+    ]
+    dispatcher.add(jobs)
+    events = [event for event in dispatcher.events() if event is not None]
+    assert [end.failure for end in finished(events)] == [None] * len(wanted)
+    visible = {name: seen_by(tmp_path / name) for name in wanted}
+    order = "PCI_BUS_ID"
+    assert visible == {
+        "small": ("GPU-small", order),
+        "large": ("GPU-large", order),
+        "most": ("GPU-large", order),
+        "both": ("GPU-small,GPU-large", order),
+        "host": ("", order),
+    }
+
+
+def _on_cpu(arm: Arm, name: str) -> Arm:
+    """The arm of the class without GPUs says that its build has no code for them."""
+    return replace(arm, build=replace(arm.build, source=BuildSource(backends=("CPU",)))) if name == "host" else arm
+
+
+def test_a_node_that_joins_late_takes_what_waits_for_another(
+    cluster: object, dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path
+) -> None:
+    """The second job was given to Ray for the one node that could take it, which the first holds."""
+    roomy = NodeClass("roomy", min_ram_gib=5)
+    first = cluster.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 5})  # type: ignore[attr-defined]
+    holder, waiter = tmp_path / "holder", tmp_path / "waiter"
+    held = replace(job_of(standin_arm(holder, tiny_model, "hang")), node_class=roomy)
+    waiting = replace(job_of(standin_arm(waiter, tiny_model, "rows")), node_class=roomy)
+    dispatcher.add([held, waiting])
+    places: dict[str, str] = {}
+    late = None
+    for event in dispatcher.events():
+        if isinstance(event, Started):
+            places[event.job] = event.place
+        if late is None and (holder / "hanging.pid").exists():
+            late = cluster.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 5})  # type: ignore[attr-defined]
+        if waiting.id in places:
+            break
+    assert late is not None
+    assert (places[held.id], places[waiting.id]) == (first.node_id, late.node_id)
 
 
 def test_an_address_where_nobody_listens_is_one_clear_error() -> None:

@@ -4,7 +4,8 @@
 It speaks the arguments and JSON of ik_llama.cpp's llama-bench as far as the harness uses them. What it does besides is
 said by ``standin.json`` in its folder: ``{"do": "rows" | "crash" | "hang" | "deaf" | "oom" | "nothing" | "daemon" |
 "replay", "tps": 100.0, "pp_tps": 100.0, "tg_tps": 100.0, "crash_after": 1, "stdout": "", "stderr": "", "code": 0,
-"signal": 0}``; what it replays has its rows where ``ROWS`` stands, and those cut after the first where ``CUT`` does.
+"signal": 0, "tell": []}``; what it replays has its rows where ``ROWS`` stands, and those cut after the first where
+``CUT`` does; variables that it is to tell of go to ``environment.json`` in its folder.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ def main() -> int:
         return 0
     told = json.loads((Path(sys.argv[0]).parent / "standin.json").read_text())
     asked = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
+    if "tell" in told:
+        seen = {name: os.environ.get(name) for name in told["tell"]}
+        Path(sys.argv[0]).with_name("environment.json").write_text(json.dumps(seen))
     if told["do"] == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if told["do"] in ("hang", "deaf"):
