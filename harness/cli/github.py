@@ -17,7 +17,9 @@ from harness.github.api import PUBLIC_API, GitHub
 from harness.github.issue_plan import Step, plan_issues
 from harness.github.issues import LABEL, update_issues
 from harness.github.job_summary import MOST_BYTES, job_summary
+from harness.github.known_before import with_history
 from harness.github.night import Night, read_night
+from harness.history.history import History
 from harness.reporting.clean import one_line
 
 _JOURNALS = click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -62,6 +64,9 @@ def annotate(journals: tuple[Path, ...]) -> None:
 @github.command()
 @_JOURNALS
 @click.option("--repo", default="", metavar="OWNER/NAME", help="Repository of the issues [$GITHUB_REPOSITORY].")
+@click.option(
+    "--history", "address", default="", metavar="FILE|URL", help="What is worse than the nights before is one, too."
+)
 @click.option("--label", default=LABEL, show_default=True, help="Label that the issues are found by.")
 @click.option(
     "--most-new", type=click.IntRange(0, 100), default=10, show_default=True, help="Issues opened in one run."
@@ -69,7 +74,7 @@ def annotate(journals: tuple[Path, ...]) -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be done; with a token, seen against what is there.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def issues(  # noqa: PLR0917 - click passes by name
-    journals: tuple[Path, ...], repo: str, label: str, most_new: int, dry_run: bool, form: str
+    journals: tuple[Path, ...], repo: str, address: str, label: str, most_new: int, dry_run: bool, form: str
 ) -> None:
     """Keep one issue for each regression: opened, brought up to date, closed when it is gone.
 
@@ -81,6 +86,9 @@ def issues(  # noqa: PLR0917 - click passes by name
     if not _LABEL.fullmatch(label):
         raise BadInput("E-github-label", "a label has 1 to 50 characters and no comma", where="--label")
     night = read_night(journals)
+    if address:
+        with History(address) as history:
+            night = with_history(night, history.regressions())
     run = run_text(os.environ)
     steps: list[Step] = []
     if dry_run:

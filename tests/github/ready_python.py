@@ -6,10 +6,19 @@ The steps of workflows start the harness many times; what they start here is the
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
 import sys
+
+NEEDED = (
+    "pytest",
+    "harness.cli.main",
+    "harness.matrix_plugin",
+    *(f"harness.cli.{name}" for name in ("builds", "gate", "github", "history", "junit", "report")),
+)
+"""What the forks need: it is read before them, once."""
 
 STAND_IN = """#!{python} -IS
 import json, os, socket, sys
@@ -46,11 +55,8 @@ with socket.socket(socket.AF_UNIX) as line:
 
 def serve(address: str) -> None:
     """Until the one who started us is gone: our standard input ends with it."""
-    import pytest  # noqa: PLC0415, F401 - what the forks need is read before them, once
-
-    import harness.cli.main  # noqa: PLC0415
-
-    del harness
+    for module in NEEDED:
+        importlib.import_module(module)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
         door.listen()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from harness.domain.words import Status
 from harness.github.api import GitHub
 from harness.github.issue_plan import Act, Step
 from harness.github.issues import update_issues
+from harness.github.known_before import with_history
 from harness.github.night import Night
+from harness.history.history import History
+from harness.history.series import BuildRange, BuildRef, Evidence, Regression
 
 REPO = "someone/project"
 GOOD = passed()
@@ -286,3 +290,35 @@ def test_a_run_that_is_not_on_github_is_no_link(changed: dict[str, Any]) -> None
 def test_the_case_is_named_in_the_title(hub: FakeGitHub) -> None:
     update(hub, night(BAD))
     assert hub.by_number(1)["title"] == f"Regression: `{CASE}`"
+
+
+def _fallen(evidence: Evidence) -> Regression:
+    build = BuildRef("new", commit="abc1234")
+    return Regression(
+        CASE, evidence, "t/s", "GPU X", date(2026, 3, 4), date(2026, 3, 2), new=False, ratio=0.9, low=0.88, high=0.92,
+        reason="10 % slower", builds=(BuildRange("arm", build, build, build, build),),
+    )  # fmt: skip
+
+
+def test_what_fell_against_the_nights_before_is_a_regression(hub: FakeGitHub) -> None:
+    """Also where the night's own verdict is a pass; what is undecided stays so."""
+    change = [_fallen(Evidence.CHANGE)]
+    assert update(hub, with_history(night(GOOD), change)) == ["open 1"]
+    assert "worse than the nights before: 10 % slower" in hub.by_number(1)["body"]
+    assert "bad since 2026-03-02, first told on 2026-03-04" in hub.by_number(1)["body"]
+    undecided = night(replace(GOOD, status=Status.INCONCLUSIVE))
+    assert update(hub, with_history(undecided, change)) == ["keep 1"]
+    assert update(hub, with_history(night(GOOD), [])) == ["close 1"]
+    assert update(hub, with_history(night(BAD), [_fallen(Evidence.VERDICT)])) == ["reopen 1"]
+    assert "20.0 % slower" in hub.by_number(1)["body"]
+    assert "arm abc1234..abc1234" in hub.by_number(1)["body"]
+
+
+def test_the_command_reads_the_history(hub: FakeGitHub, tmp_path: Path) -> None:
+    path = journal(tmp_path / "bad", 80)
+    with History(str(tmp_path / "history.db"), make=True):
+        pass
+    CliRunner().invoke(cli, ["history", "import", "--history", str(tmp_path / "history.db"), str(path)])
+    done = invoke(hub, str(path), "--history", str(tmp_path / "history.db"))
+    assert done.exit_code == 0, done.output
+    assert "bad since" in hub.by_number(1)["body"]
