@@ -70,7 +70,7 @@ def test_report_twice_writes_the_same_bytes(tmp_path: Path) -> None:
     path = journal(tmp_path, floor(50), contrast())
     for out in ("a", "b"):
         CliRunner().invoke(report, [str(path), "--out", str(tmp_path / out)])
-    for name in ("junit.xml", "summary.txt"):
+    for name in ("junit.xml", "summary.txt", "report.html"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
