@@ -57,7 +57,7 @@ def _table(cells: Sequence[Judged]) -> Iterator[str]:
     yield "What to do:"
     yield ""
     for each in cells[:_MOST_COMMANDS]:
-        yield "- " + ", ".join(map(code, next_commands(each)))
+        yield "- " + ", ".join(map(code, next_commands(each).values()))
 
 
 def _listed(texts: Sequence[str]) -> Iterator[str]:

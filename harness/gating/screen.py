@@ -40,7 +40,7 @@ def _lines(decision: Decision) -> Iterator[str]:
         yield from _cell(alike)
     if len(told) > _MOST_CELLS:
         yield ""
-        yield f"and {len(told) - _MOST_CELLS} more kinds of finding: --format json and --format markdown have all"
+        yield f"and {len(told) - _MOST_CELLS} more findings: --format json has all"
     rest = list(other_lines(decision))
     if rest:
         yield ""
@@ -57,9 +57,8 @@ def _cell(alike: Alike) -> Iterator[str]:
         yield f"    {one_line(short)}"
     yield f"    {_shortened(one_line(each.reason))}"
     yield f"    {one_line('; '.join(filter(None, [why_stage(each), label_text(each)])))}"
-    explain, replay = next_commands(each)
-    yield f"    why:   {one_line(explain)}"
-    yield f"    again: {one_line(replay)}"
+    for purpose, command in next_commands(each).items():
+        yield f"    {purpose + ':':<7}{one_line(command)}"
 
 
 def _shortened(text: str) -> str:

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 from harness.gating.cells import named_by
 from harness.gating.labels import Label
-from harness.gating.policy import CellsEntry, Policy, PromotionEntry, StepEntry
+from harness.gating.policy import CellsEntry, Policy, PromotionEntry, StepEntry, default_policy
 from harness.gating.words import Stage
 
 _AUTO = "auto"
@@ -41,6 +41,7 @@ class Stages:
     def __init__(self, policy: Policy, labels: Sequence[Label] = ()) -> None:
         self._policy = policy
         self._labels = labels
+        self._is_default = policy == default_policy()
         self._named = [named_by(row.cells) for row in policy.cells]
         self._earned: dict[int | str, tuple[Stage, str]] = {}
 
@@ -50,7 +51,7 @@ class Stages:
         if number is None:
             return Staged(self._policy.unnamed, "no [[cells]] names it", None)
         row = self._policy.cells[number]
-        named = f"cells[{number}]"
+        named = "without a policy every cell blocks" if self._is_default else _row_text(number, row)
         if row.stage == _AUTO:
             stage, why = self._promoted(number, case)
             return Staged(stage, f"{named}, auto: {why}", row)
@@ -74,6 +75,10 @@ class Stages:
             ]
             self._earned[about] = promoted(counted[-rules.window :], rules)
         return self._earned[about]
+
+
+def _row_text(number: int, row: CellsEntry) -> str:
+    return f"cells[{number}] {row.cells[0]}" + (", ..." if len(row.cells) > 1 else "")
 
 
 def promoted(labels: Sequence[bool], rules: PromotionEntry) -> tuple[Stage, str]:

@@ -61,7 +61,7 @@ def other_lines(decision: Decision) -> Iterator[str]:
     if shadow:
         counts = Counter(each.finding for each in shadow if each.finding is not None)
         kinds = ", ".join(f"{number} {finding}" for finding, number in counts.items())
-        yield f"in shadow, without effect: {kinds} (moe-harness alerts list tells them)"
+        yield f"in shadow, without effect: {kinds} (--format json has them)"
     yield from map(waiver_line, decision.waivers)
     yield from left_lines(decision.left)
     if decision.choice is not None:
@@ -99,10 +99,13 @@ def label_text(each: Judged) -> str:
     return f"alert {each.alert}, labelled {'true' if each.label else 'false'}"
 
 
-def next_commands(each: Judged) -> tuple[str, ...]:
-    """What to do about a cell."""
+def next_commands(each: Judged) -> dict[str, str]:
+    """What to do about a cell: commands, by what they are for."""
     case, journal = shlex.quote(each.cell.id), shlex.quote(f"{each.cell.journal}")
-    return (f"moe-harness explain {case} {journal}", f"moe-harness replay {case} {journal}")
+    commands = {"why": f"moe-harness explain {case} {journal}", "again": f"moe-harness replay {case} {journal}"}
+    if each.finding is Finding.ABSENT:
+        commands["go on"] = f"pytest -m moe --matrix=MATRIX --moe-resume={journal}"
+    return commands
 
 
 def waiver_line(waiver: Waiver) -> str:
@@ -153,4 +156,6 @@ def _cause(each: Judged) -> tuple[object, ...]:
         return (each.effect, finding, verdict.reason.partition(": ")[2])
     if finding is None or not finding.is_missing:
         return (each.cell.id,)
+    if finding is Finding.ABSENT:
+        return (each.effect, finding, each.cell.journal)
     return (each.effect, finding, verdict.slug, each.cell.case.kind, each.staged.why)

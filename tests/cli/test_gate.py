@@ -82,7 +82,7 @@ def test_the_screen_says_worst_first_why_it_blocks_and_what_to_do(night: Path) -
     assert "pp256 67.2 % slower (60.6 to 72.6 % slower)" in told
     assert f"why:   moe-harness explain {REGRESSED} slow/journal.jsonl" in told
     assert f"again: moe-harness replay {REGRESSED} slow/journal.jsonl" in told
-    assert "stage block (cells[0]); alert " in told
+    assert "stage block (without a policy every cell blocks); alert " in told
 
 
 def test_where_nothing_changed_it_is_one_line(night: Path) -> None:
@@ -138,7 +138,7 @@ def test_labels_promote_a_row_and_the_gate_says_why(night: Path) -> None:
     before = as_json(*policy, "slow")
     (regressed,) = (each for each in before["cells"] if each["finding"] == "regressed")
     assert (before["decision"], regressed["effect"], regressed["label"]) == ("go", "shadow", None)
-    assert "cells[1], auto: no labelled alert" in regressed["why_stage"]
+    assert "cells[1] small-batches, auto: no labelled alert" in regressed["why_stage"]
     code, told = run(
         "alerts",
         "label",
@@ -159,7 +159,7 @@ def test_labels_promote_a_row_and_the_gate_says_why(night: Path) -> None:
     file.write_text("\n".join(block.replace(regressed["alert"], f"{number:010x}") for number in range(9)) + block)
     after = as_json(*policy, "slow")
     assert (after["decision"], after["cells"][0]["label"]) == ("blocked", True)
-    assert after["cells"][0]["why_stage"].startswith("cells[1], auto: 10 of 10 labelled alerts true")
+    assert after["cells"][0]["why_stage"].startswith("cells[1] small-batches, auto: 10 of 10 labelled alerts true")
     file.write_text(file.read_text().replace("label = true", "label = false", 6))
     assert as_json(*policy, "slow")["decision"] == "go"
 

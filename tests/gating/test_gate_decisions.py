@@ -140,7 +140,7 @@ def test_stages_limit_findings_and_the_last_row_counts() -> None:
     rules = policy(cells=[{"cells": ["*"], "stage": "block"}, {"cells": ["*/tg*"], "stage": "warn"}])
     decision = judged(rules, state((speed(), PASS), (speed(TG), regressed(speed(TG)))))
     assert (decision.outcome, effects(decision)[speed(TG).id]) == (Outcome.GO, "warn")
-    assert decision.cells[0].staged.why == "cells[1]"
+    assert decision.cells[0].staged.why == "cells[1] */tg*"
 
 
 def test_cells_that_no_row_names_are_in_shadow() -> None:
