@@ -14,6 +14,7 @@ import json
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -27,19 +28,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=120.0, help="begin no fault after that")
     parser.add_argument("--soon", action="store_true", help="only the kinds that cost no minute")
     parser.add_argument("--keep", type=Path, help="keep journals and logs in this folder")
     parser.add_argument("--json", type=Path, help="write what was counted there")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="moe-faults-") as folder:
-        tally = campaign(told.keep or Path(folder), told.faults, told.seed, SOON if told.soon else KINDS)
+        tally = campaign(told.keep or Path(folder), told.faults, told.seed, SOON if told.soon else KINDS, told.minutes)
     sys.stdout.write(table(tally))
     if told.json:
         told.json.write_text(json.dumps(tally.as_json(), indent=1))
     return 1 if tally.losses else 0
 
 
-def campaign(folder: Path, faults: int, seed: int, kinds: tuple[Kind, ...]) -> Tally:
+def campaign(folder: Path, faults: int, seed: int, kinds: tuple[Kind, ...], minutes: float) -> Tally:
     """Inject faults, each kind about as often as the others, in an order that follows from the seed.
 
     Args:
@@ -47,17 +49,18 @@ def campaign(folder: Path, faults: int, seed: int, kinds: tuple[Kind, ...]) -> T
         faults: How many.
         seed: Of order and moments.
         kinds: Which.
+        minutes: No fault is begun after that.
     """
     chance = random.Random(seed)  # noqa: S311 - a seed that can be given again is the point
-    left = [kinds[number % len(kinds)] for number in range(faults)]
-    chance.shuffle(left)
-    tally = Tally()
+    left = [kind for _ in range(faults // len(kinds) + 1) for kind in chance.sample(kinds, len(kinds))][:faults]
+    tally, until = Tally(), time.monotonic() + minutes * 60
     fleet = Fleet(folder)
     try:
-        while left:
+        while left and time.monotonic() < until:
             night = Night(folder / f"night{tally.nights}", fleet, chance, tally)
-            while left and night.goes_on:
-                night.suffer(left.pop())
+            while left and night.goes_on and time.monotonic() < until:
+                if night.suffers(left[-1]):
+                    left.pop()
             night.end()
     finally:
         fleet.close()

@@ -30,6 +30,7 @@ _SETTINGS = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_enable_worker_prestart": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "180",
 }
 _PR_SET_CHILD_SUBREAPER = 36
 _ORPHAN_S = 20.0

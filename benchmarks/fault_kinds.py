@@ -29,6 +29,7 @@ class Kind:
         ends_driver: The driver is to end by it, soon and in order.
         ends_head: The cluster has no head afterwards.
         any_moment: It can hit before anything is measured.
+        codes: What the driver may end with beside pytest's own.
         shows_within_s: Seconds after which the journal tells of it, if it hurt anything.
     """
 
@@ -38,6 +39,7 @@ class Kind:
     ends_head: bool = False
     any_moment: bool = False
     shows_within_s: float = 20.0
+    codes: tuple[int, ...] = ()
 
 
 def _signal(which: str, number: signal.Signals) -> Callable[[Target], None]:
@@ -136,9 +138,9 @@ KINDS = (
     Kind("disk of the node full", _node_disk_full),
     Kind("memory of the node full", _node_memory_full),
     Kind("disk of the driver full", _driver_disk_full, ends_driver=True),
-    Kind("driver killed", _signal("driver", signal.SIGKILL), ends_driver=True, any_moment=True),
-    Kind("driver terminated", _signal("driver", signal.SIGTERM), ends_driver=True, any_moment=True),
-    Kind("driver interrupted", _signal("driver", signal.SIGINT), ends_driver=True, any_moment=True),
+    Kind("driver killed", _signal("driver", signal.SIGKILL), ends_driver=True, any_moment=True, codes=(-9,)),
+    Kind("driver terminated", _signal("driver", signal.SIGTERM), ends_driver=True, any_moment=True, codes=(-15,)),
+    Kind("driver interrupted", _signal("driver", signal.SIGINT), ends_driver=True, any_moment=True, codes=(-2,)),
     Kind("head killed", _signal("gcs", signal.SIGKILL), ends_driver=True, ends_head=True),
     Kind("head frozen", _signal("gcs", signal.SIGSTOP), ends_driver=True, ends_head=True),
 )

@@ -63,7 +63,7 @@ class Tally:
     ends: Counter[str] = field(default_factory=Counter)
     losses_by_name: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
-            ("lost cases", "double results", "orphan processes", "invalid JUnit", "drivers that hung"), 0
+            ("lost cases", "double results", "orphan processes", "invalid JUnit", "drivers that hung or crashed"), 0
         )
     )
     findings: list[str] = field(default_factory=list)
@@ -137,13 +137,12 @@ class Night:
         """Whether there is something left to hit: a driver that runs, and jobs that are not over."""
         return self._driver.poll() is None
 
-    def suffer(self, kind: Kind) -> None:
-        """Wait for the moment, inject a fault, and go on after it."""
+    def suffers(self, kind: Kind) -> bool:
+        """Wait for the moment, inject a fault, and go on after it; false where the night was over before it came."""
         target = self._moment(kind)
         if target is None:
-            say(f"{kind.name}: the night was over before it came")
             self._driver_ended()
-            return
+            return False
         self._tally.injected[kind.name] += 1
         self._hit.append((kind.name, self._size()))
         say(f"{kind.name}")
@@ -151,6 +150,7 @@ class Night:
             kind.inject(target)
         if kind.ends_driver:
             self._driver_ended()
+            self._check_exit(kind)
             if kind.ends_head:
                 self._fleet.rebuild()
             self._fleet.repair()
@@ -158,6 +158,7 @@ class Night:
         else:
             self._until_it_got_over(kind.shows_within_s)
             self._fleet.switch_off_frozen()
+        return True
 
     def end(self) -> None:
         """Wait for its end, resume what a fault has ended, and hold it against its journal."""
@@ -247,10 +248,17 @@ class Night:
     def _hung(self) -> None:
         tail = (self._folder / "driver.log").read_text(errors="replace")[-2000:]
         self._tally.lose(
-            "drivers that hung", [f"after {self._hit[-1][0] if self._hit else 'nothing'}: {tail[-300:]!r}"]
+            "drivers that hung or crashed", [f"after {self._hit[-1][0] if self._hit else 'nothing'}: {tail[-300:]!r}"]
         )
         self._driver.kill()
         self._driver.wait()
+
+    def _check_exit(self, kind: Kind) -> None:
+        """A driver that was not killed ends in order; by a signal's number before it could do anything about it."""
+        code = self._driver.returncode
+        in_order = (3,) if kind.ends_head else (0, 1, 2, 3)
+        if code not in (*in_order, *kind.codes):
+            self._tally.lose("drivers that hung or crashed", [f"{kind.name}: exit code {code}"])
 
     @property
     def _process(self) -> psutil.Process:

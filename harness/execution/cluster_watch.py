@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from harness.domain.errors import Infrastructure
 
 _EVERY_S = 0.5
+_COUNTED_S = 1.0
 SILENT_S = 20.0
 """A head that gave no answer for so long is lost: Ray's own limit is a minute, and then it ends the driver too."""
 
@@ -35,7 +36,8 @@ class ClusterWatch:
         self._where = where
         self._silent_s = silent_s
         self._alive: tuple[Node, ...] = ()
-        self._heard = time.monotonic()
+        self._unanswered_s = 0.0
+        self._required = time.monotonic()
         self._first = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._look, name="moe-cluster-watch", daemon=True)
@@ -57,22 +59,26 @@ class ClusterWatch:
     @property
     def is_lost(self) -> bool:
         """Whether nothing was heard for too long."""
-        return time.monotonic() - self._heard > self._silent_s
+        return self._unanswered_s > self._silent_s
 
     def alive(self) -> tuple[Node, ...]:
         """The nodes that are alive."""
         return self._alive
 
     def require(self) -> None:
-        """Do nothing while the cluster answers.
+        """Do nothing while the cluster answers. To be called several times a second: that is how silence is counted.
 
         Raises:
             Infrastructure: ``E-cluster-lost``.
         """
+        now = time.monotonic()
+        # Who was stopped himself, or kept from asking, has not heard silence.
+        self._unanswered_s += min(now - self._required, _COUNTED_S)
+        self._required = now
         if self.is_lost:
             raise Infrastructure(
                 "E-cluster-lost",
-                f"the head of the cluster has not answered for {time.monotonic() - self._heard:.0f} s",
+                f"the head of the cluster has not answered for {self._unanswered_s:.0f} s",
                 hint="start it again, then go on with --moe-resume: what was measured is in the journal",
                 where=self._where,
             )
@@ -85,6 +91,6 @@ class ClusterWatch:
                 self._closing.wait(_EVERY_S)
                 continue
             self._alive = tuple(node for node in nodes if node["Alive"])
-            self._heard = time.monotonic()
+            self._unanswered_s = 0.0
             self._first.set()
             self._closing.wait(_EVERY_S)

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from harness.domain.errors import Infrastructure
+from harness.domain.errors import EXIT_UNDECIDED, Infrastructure
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.node import GIB, NodeFacts
@@ -260,6 +261,7 @@ class RayExecutor:
             Infrastructure: ``E-cluster-lost``: the head answers no more.
         """
         self._inventory.require()
+        self._require_own_node()
         ready, self._ready = self._ready, []
         if ready:
             return ready
@@ -271,6 +273,16 @@ class RayExecutor:
         done, _ = ray.wait(list(streams), num_returns=1, timeout=timeout_s, fetch_local=False)
         events = [event for stream in done for event in self._next(streams[stream])]
         return [*events, *self._lost_nodes()]
+
+    def _require_own_node(self) -> None:
+        """Do nothing while the node of an embedded Ray lives: no other one can join it."""
+        if not self._address and not self._inventory.nodes():
+            raise Infrastructure(
+                "E-cluster-lost",
+                "the node of the embedded Ray is gone",
+                hint="go on with --moe-resume: what was measured is in the journal",
+                where="embedded",
+            )
 
     def _offer_anew(self) -> None:
         """Let tries that have not started have the nodes that joined since they were given to Ray."""
@@ -311,7 +323,7 @@ class RayExecutor:
         self._inventory.close()
 
     def _leave(self) -> None:
-        """Shut Ray down in this process; without a head it would hang, and end the process in the midst of it."""
+        """Shut Ray down in this process. Without a head that would hang, or crash the process as it ends."""
         if not self._inventory.is_lost:
             leaving = threading.Thread(target=ray.shutdown, name="moe-ray-shutdown", daemon=True)
             leaving.start()
@@ -319,6 +331,7 @@ class RayExecutor:
             if not leaving.is_alive():
                 return
         atexit.unregister(ray.shutdown)
+        atexit.register(_end_without_ray)
 
     def _await_cancelled(self) -> None:
         """Let cancelled tasks kill their engines themselves before the cluster is torn down around them."""
@@ -378,6 +391,17 @@ class RayExecutor:
             for running in lost
             for event in self._end(running, FailureKind.NODE_LOST, "its node is gone", "E-node-lost")
         ]
+
+
+def _end_without_ray() -> None:
+    """End the process before Ray's threads and destructors look for a head that is gone: they would crash it.
+
+    A run that lost its cluster is undecided, whatever else it found: that is the exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(EXIT_UNDECIDED)
 
 
 def demands(seats: Sequence[tuple[FleetNode, Seat]]) -> dict[str, float]:
