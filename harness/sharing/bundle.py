@@ -21,12 +21,14 @@ from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.markdown import code
 from harness.reporting.state import JournalState
 from harness.sharing.excerpt import excerpt
+from harness.sharing.matrix_text import matrix_text
 from harness.sharing.scrubbing import Scrubber, refuse_secrets
 
 FORMAT = "moe-harness-bundle"
 SCHEMA = 1
 MANIFEST = "bundle.json"
 README = "README.md"
+MATRIX = "matrix.toml"
 CARDS, MODELS, BUILDS = "cards", "models", "builds"
 _MODE = 0o644
 _PROGRAM_MODE = 0o755
@@ -79,7 +81,9 @@ def pack(state: JournalState, cases: Sequence[str], out: Path, extras: Extras | 
     texts: dict[str, bytes] = {JOURNAL_NAME: excerpt(state, cases), **_cards(arms)}
     files = dict(_files(arms, wanted))
     needed = tuple(_needed(arms, state, files))
-    texts[README] = "\n".join(_readme(state, cases, needed)).encode()
+    if matrix := _matrix(state, cases):
+        texts[MATRIX] = matrix.encode()
+    texts[README] = "\n".join(_readme(state, cases, needed, has_matrix=MATRIX in texts)).encode()
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
     digests |= {name: _digest(path) for name, path in files.items()}
     manifest = {
@@ -119,6 +123,14 @@ def _cards(arms: Sequence[Arm]) -> dict[str, bytes]:
             load_card(model.card)  # refuses what is no card
             found[card_file(model.name)] = Path(model.card).read_bytes()
     return found
+
+
+def _matrix(state: JournalState, cases: Sequence[str]) -> str:
+    """Of the cases as a matrix; empty where they can only be run from the journal."""
+    designs = [last.job.design for case in cases if (last := state.jobs.get(state.planned[case].job)) and last.job]
+    if not designs:
+        return ""
+    return matrix_text(f"{state.name}-bundle", [state.planned[case].case for case in cases], designs[0], state.policy)
 
 
 def _files(arms: Sequence[Arm], extras: Extras) -> Iterator[tuple[str, Path]]:
@@ -161,7 +173,7 @@ def _needed(arms: Sequence[Arm], state: JournalState, files: Mapping[str, Path])
             yield f"model {model.name} ({scrubber.text(model.file_name)}{digest}): --model {model.name}=PATH"
 
 
-def _readme(state: JournalState, cases: Sequence[str], needed: Sequence[str]) -> Iterator[str]:
+def _readme(state: JournalState, cases: Sequence[str], needed: Sequence[str], *, has_matrix: bool) -> Iterator[str]:
     versions = state.run.versions if state.run else {}
     verdicts = {verdict.case: verdict for verdict in state.final_verdicts()}
     yield f"# {len(cases)} case{'s' * (len(cases) > 1)} of {code(state.name)}"
@@ -176,6 +188,9 @@ def _readme(state: JournalState, cases: Sequence[str], needed: Sequence[str]) ->
         yield "It takes, beside this bundle:"
         yield ""
         yield from (f"- {code(line)}" for line in needed)
+        yield ""
+    if has_matrix:
+        yield f"{code(MATRIX)} asks the same, for whoever wants to change it."
         yield ""
     yield "| case | what was found |"
     yield "|---|---|"
