@@ -62,6 +62,7 @@ class _Running:
         node_id: Where it runs; empty before it started.
         cancelled: It was told to end.
         moving: It was taken back from Ray, to be given to it anew for more nodes.
+        looked: Version of the inventory for which that was last asked.
     """
 
     job: Job
@@ -72,6 +73,7 @@ class _Running:
     node_id: str = ""
     cancelled: bool = False
     moving: bool = False
+    looked: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +288,11 @@ class RayExecutor:
 
     def _offer_anew(self) -> None:
         """Let tries that have not started have the nodes that joined since they were given to Ray."""
+        version = self._inventory.version
         for running in self._running.values():
-            if running.node_id or running.cancelled or running.moving:
+            if running.node_id or running.cancelled or running.moving or running.looked == version:
                 continue
+            running.looked = version
             if running.stream is None:
                 self._give(running)
             elif any(
@@ -374,7 +378,7 @@ class RayExecutor:
         elif running.node_id:
             yield from self._end(running, FailureKind.NODE_LOST, told, "E-worker-lost")
         else:
-            running.stream, running.moving = None, False
+            running.stream, running.moving, running.looked = None, False, -1
 
     def _end(self, running: _Running, kind: FailureKind, message: str, slug: str) -> Iterator[JobEvent]:
         del self._running[running.job.id]

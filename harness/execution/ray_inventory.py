@@ -62,6 +62,8 @@ class Inventory:
     def __init__(self, where: str) -> None:
         self._watch = ClusterWatch(self._look, where)
         self._nodes: tuple[FleetNode, ...] = ()
+        self.version = 0
+        """Another number each time that the nodes are other ones."""
         self._known: dict[str, NodeFacts | str] = {}
         self._asked: dict[str, tuple[Any, float]] = {}
 
@@ -107,7 +109,10 @@ class Inventory:
         with_slot = [node for node in found if node["Alive"] and node["Resources"].get(SLOT)]
         for node in with_slot:
             self._learn(str(node["NodeID"]))
-        self._nodes = tuple(map(self._node, with_slot))
+        nodes = tuple(map(self._node, with_slot))
+        if nodes != self._nodes:
+            self._nodes = nodes
+            self.version += 1
         return found
 
     def _node(self, node: Mapping[str, Any]) -> FleetNode:
