@@ -86,6 +86,8 @@ def issues(  # noqa: PLR0917 - click passes by name
     if not _LABEL.fullmatch(label):
         raise BadInput("E-github-label", "a label has 1 to 50 characters and no comma", where="--label")
     night = read_night(journals)
+    if not night.found:
+        _end(night)  # nothing was read: no reason to ask GitHub
     if address:
         with History(address) as history:
             night = with_history(night, history.regressions())
