@@ -44,7 +44,7 @@ def bundle(  # noqa: PLR0917 - click passes by name
     if form == "json":
         click.echo(json.dumps({"bundle": str(found.path), "files": found.files, "needed": found.needed}, indent=2))
         return
-    click.echo(f"{found.path}: {out.stat().st_size / 1024:.0f} KiB, {', '.join(found.files)}")
+    click.echo(f"{found.path}: {out.stat().st_size / 1024:.0f} KiB, {one_line(', '.join(found.files))}")
     for line in found.needed:
         click.echo(f"  whoever runs it brings {one_line(line)}")
     click.echo(f"  there: moe-harness replay {found.path.name}, then moe-harness compare {found.path.name} JOURNAL")

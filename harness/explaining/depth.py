@@ -99,14 +99,12 @@ def fit_depths(workload: Timed, measured: Sequence[Timed], arms: Mapping[str, Se
     """
     if not isinstance(workload, Workload):
         return None
-    kin = sorted(
-        (
-            each
-            for each in measured
-            if isinstance(each, Workload) and (each.n_prompt, each.n_gen) == (workload.n_prompt, workload.n_gen)
-        ),
-        key=lambda each: each.n_depth,
-    )
+    by_depth = {
+        each.n_depth: each
+        for each in measured
+        if isinstance(each, Workload) and (each.n_prompt, each.n_gen) == (workload.n_prompt, workload.n_gen)
+    }
+    kin = [each for _, each in sorted(by_depth.items())]
     if len(kin) < _FEWEST_DEPTHS:
         return None
     depths = tuple(each.n_depth for each in kin)

@@ -54,8 +54,14 @@ def _opened(state: JournalState, folder: Path) -> Opened:
     builds = {arm.build.name: folder / BUILDS / arm.build.name for arm in arms}
     models = {arm.model.name: folder / MODELS / arm.model.name / arm.model.file_name for arm in arms}
     cards = {arm.model.name: folder / card_file(arm.model.name) for arm in arms}
-    return Opened(
-        state,
-        folder,
-        *({name: str(place) for name, place in found.items() if place.exists()} for found in (builds, models, cards)),
-    )
+    inside = folder.resolve()
+
+    def there(found: dict[str, Path]) -> dict[str, str]:
+        """Names are anybody's: what they lead to outside is no part of the bundle."""
+        return {
+            name: str(place)
+            for name, place in found.items()
+            if place.exists() and place.resolve() != inside and place.resolve().is_relative_to(inside)
+        }
+
+    return Opened(state, folder, there(builds), there(models), there(cards))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import tarfile
@@ -243,3 +244,21 @@ def test_a_serial_number_of_a_node_is_an_ordinal() -> None:
     gpu = Gpu("NVIDIA H200", 1, "1", UUID)
     assert Scrubber(()).scrub({"gpus": [{"uuid": gpu.uuid}, {"uuid": gpu.uuid}]}) == {"gpus": [{"uuid": "gpu-0"}] * 2}
     assert NODE.name == ""
+
+
+def test_names_of_builds_and_models_lead_nowhere_outside_the_bundle(tmp_path: Path) -> None:
+    """A journal in it is anybody's, too."""
+    state, case = of_a_machine(tmp_path)
+    name = case.arms[0].model.name
+    bundle = pack(state, [case.id], tmp_path / "b.tar.gz").path
+
+    def outside(content: dict[str, bytes]) -> None:
+        text = content["journal.jsonl"].replace(f'"name": "{name}"'.encode(), b'"name": "../../../../../../etc"')
+        content["journal.jsonl"] = text.replace(b'"path": "m.gguf"', b'"path": "passwd"')
+        manifest = json.loads(content[MANIFEST])
+        manifest["files"]["journal.jsonl"] = hashlib.sha256(content["journal.jsonl"]).hexdigest()
+        content[MANIFEST] = json.dumps(manifest).encode()
+
+    with opened(repacked(bundle, tmp_path / "evil.tar.gz", outside)) as found:
+        assert found.state.planned
+        assert found.models == {}
