@@ -26,7 +26,7 @@ def _program(name: str) -> str:
     return found or missing(name, f"there is no {name} here: pip install -e '.[dev]'")
 
 
-def _lint(checkout_folder: Path, name: str) -> tuple[int, str]:
+def lint(checkout_folder: Path, name: str, persona: str = "pedantic") -> tuple[int, str]:
     if name == "actionlint":
         shell = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or ""
         line = [_program(name), "-shellcheck", shell, "-pyflakes", "", "-no-color"]
@@ -35,7 +35,7 @@ def _lint(checkout_folder: Path, name: str) -> tuple[int, str]:
         line = [
             _program(name),
             "--offline",
-            "--persona=pedantic",
+            f"--persona={persona}",
             "--no-progress",
             "--strict-collection",
             "--color=never",
@@ -49,7 +49,7 @@ def _lint(checkout_folder: Path, name: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("linter", ["actionlint", "zizmor"])
 def test_the_linters_find_nothing(tmp_path: Path, linter: str) -> None:
-    code, told = _lint(checkout(tmp_path), linter)
+    code, told = lint(checkout(tmp_path), linter)
     assert code == 0, told
 
 
@@ -75,7 +75,7 @@ def test_the_linters_see_planted_faults(tmp_path: Path, finding: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    code, told = _lint(tmp_path, linter)
+    code, told = lint(tmp_path, linter)
     assert code != 0
     assert finding in told
 
