@@ -15,6 +15,7 @@ from typing import Any
 from harness import __version__
 from harness.domain.arm import Arm
 from harness.domain.errors import BadInput, Infrastructure
+from harness.domain.model import Model
 from harness.domain.verdict import Verdict
 from harness.models.card import load_card, packaged_cards
 from harness.reporting.journal import JOURNAL_NAME
@@ -111,6 +112,19 @@ def card_file(name: str) -> str:
     return f"{CARDS}/{name}.json"
 
 
+def model_digest(state: JournalState, model: Model) -> str:
+    """The digest of a model's first file: as declared, or as an engine that read it told; empty where nobody did."""
+    if model.sha256:
+        return model.sha256[0]
+    for last in state.jobs.values():
+        arms = last.job.arms if last.job else ()
+        for run in last.runs:
+            told = run.engine.get("model_sha256", "")
+            if told and run.step.arm < len(arms) and arms[run.step.arm].model.name == model.name:
+                return told
+    return ""
+
+
 # ---- what is packed --------------------------------------------------------------------------------------------------
 
 
@@ -169,8 +183,9 @@ def _needed(arms: Sequence[Arm], state: JournalState, files: Mapping[str, Path])
             yield f"build {build.name}: the wheel {build.wheel}{f' {told}' if told else ''}, which pip installs"
     for model in {arm.model.name: arm.model for arm in arms}.values():
         if model.path and f"{MODELS}/{model.name}/{model.file_name}" not in files:
-            digest = f", sha256 {model.sha256[0]}" if model.sha256 else ""
-            yield f"model {model.name} ({scrubber.text(model.file_name)}{digest}): --model {model.name}=PATH"
+            digest = model_digest(state, model)
+            told = scrubber.text(model.file_name) + (f", sha256 {digest}" if digest else "")
+            yield f"model {model.name} ({told}): --model {model.name}=PATH"
 
 
 def _readme(state: JournalState, cases: Sequence[str], needed: Sequence[str], *, has_matrix: bool) -> Iterator[str]:

@@ -20,6 +20,7 @@ class Opened:
 
     Attributes:
         state: The journal.
+        origin: What was given, for messages.
         folder: Where a bundle was unpacked; ``None`` of a journal.
         builds: Builds that the bundle has with it, by name.
         models: Model files likewise.
@@ -27,6 +28,7 @@ class Opened:
     """
 
     state: JournalState
+    origin: Path
     folder: Path | None = None
     builds: dict[str, str] = field(default_factory=dict)
     models: dict[str, str] = field(default_factory=dict)
@@ -41,15 +43,15 @@ def opened(path: Path) -> Iterator[Opened]:
         BadInput: As `read_journal` and `unpack_bundle`.
     """
     if not is_bundle(path):
-        yield Opened(read_journal(path))
+        yield Opened(read_journal(path), path)
         return
     with tempfile.TemporaryDirectory(prefix="moe-bundle-") as temporary:
         folder = Path(temporary)
         unpack_bundle(path, folder)
-        yield _opened(read_journal(folder), folder)
+        yield _opened(read_journal(folder), path, folder)
 
 
-def _opened(state: JournalState, folder: Path) -> Opened:
+def _opened(state: JournalState, origin: Path, folder: Path) -> Opened:
     arms = [arm for planned in state.planned.values() for arm in planned.case.arms]
     builds = {arm.build.name: folder / BUILDS / arm.build.name for arm in arms}
     models = {arm.model.name: folder / MODELS / arm.model.name / arm.model.file_name for arm in arms}
@@ -64,4 +66,4 @@ def _opened(state: JournalState, folder: Path) -> Opened:
             if place.exists() and place.resolve() != inside and place.resolve().is_relative_to(inside)
         }
 
-    return Opened(state, folder, there(builds), there(models), there(cards))
+    return Opened(state, origin, folder, there(builds), there(models), there(cards))

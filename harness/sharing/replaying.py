@@ -20,6 +20,7 @@ from harness.models.card import load_card
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.schema import Policy
 from harness.reporting.state import JournalState
+from harness.sharing.bundle import model_digest
 from harness.sharing.opened import Opened
 
 
@@ -63,9 +64,9 @@ def replay_plan(opened: Opened, cases: Sequence[str], given: Given) -> Plan:
     missing = list(dict.fromkeys(line for arm in arms for line in _missing(local.arm(arm), state, arm)))
     if missing:
         message = f"what it takes is not all here: {'; '.join(missing)}"
-        raise BadInput("E-replay-missing", message, hint="give it with the options named", where=f"{state.path}")
+        raise BadInput("E-replay-missing", message, hint="give it with the options named", where=f"{opened.origin}")
     planned = tuple(
-        PlannedCase(replace(case, arms=tuple(map(local.arm, case.arms))), f"replay of {state.path.name}")
+        PlannedCase(replace(case, arms=tuple(map(local.arm, case.arms))), f"replay of {opened.origin.name}")
         for case in (state.planned[each].case for each in cases)
     )
     return Plan(f"{state.name}-replay", planned, jobs, matrix_policy(state.policy), planned)
@@ -156,7 +157,7 @@ def _require_harmless(arms: Iterable[Arm], opened: Opened, given: Given) -> None
     if told:
         message = f"the bundle would have this machine {'; '.join(told)}"
         hint = "look at it, then say --trust, or give a build or model of your own"
-        raise BadInput("E-replay-untrusted", message, hint=hint, where=f"{opened.state.name}")
+        raise BadInput("E-replay-untrusted", message, hint=hint, where=f"{opened.origin}")
 
 
 def _powers(arm: Arm, opened: Opened, given: Given) -> Iterator[str]:
@@ -175,7 +176,7 @@ def _powers(arm: Arm, opened: Opened, given: Given) -> Iterator[str]:
 
 def _missing(arm: Arm, state: JournalState, recorded: Arm) -> Iterator[str]:
     yield from _missing_build(arm.build, state, recorded.build)
-    yield from _missing_model(arm.model, recorded.model)
+    yield from _missing_model(arm.model, state, recorded.model)
 
 
 def _missing_build(build: Build, state: JournalState, recorded: Build) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _missing_build(build: Build, state: JournalState, recorded: Build) -> Iterat
         yield f"build {build.name} ({said}): {how}"
 
 
-def _missing_model(model: Model, recorded: Model) -> Iterator[str]:
+def _missing_model(model: Model, state: JournalState, recorded: Model) -> Iterator[str]:
     how = f"--model {model.name}=PATH"
     if model.card:
         try:
@@ -206,7 +207,8 @@ def _missing_model(model: Model, recorded: Model) -> Iterator[str]:
         if not Path(model.path).is_file():
             yield f"model {model.name}: there is no file {model.path}: {how}"
     elif not model.url and not model.sha256:
-        yield f"model {model.name} ({recorded.file_name}): {how}"
+        digest = model_digest(state, recorded)
+        yield f"model {model.name} ({recorded.file_name}{f', sha256 {digest}' if digest else ''}): {how}"
 
 
 def _commit(state: JournalState, build: Build) -> str:

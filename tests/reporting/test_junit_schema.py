@@ -10,11 +10,13 @@ from judging_support import arms_runs, contrast, floor, record
 from lxml import etree
 
 from harness.domain.errors import BadInput
+from harness.domain.policy import Policy
 from harness.domain.verdict import ArmSpeed, Estimate, Verdict
 from harness.domain.words import Pitfall, Status, Throughput
+from harness.judging.judge import judge
 from harness.judging.shares import shared_seconds
 from harness.reporting import junit_merge
-from harness.reporting.junit import MAX_DETAIL_BYTES, make_junit, write_junit
+from harness.reporting.junit import MAX_DETAIL_BYTES, hardware_class, make_junit, write_junit
 from harness.reporting.junit_merge import merge_junit
 from harness.reporting.replay import read_journal
 
@@ -149,3 +151,18 @@ def test_long_texts_of_other_tools_are_cut_to_their_beginning_and_end(tmp_path: 
     assert text.startswith("first words")
     assert text.endswith("last words")
     assert len(text.encode()) <= MAX_DETAIL_BYTES
+
+
+def test_what_report_viewers_read_tells_the_figures_and_where() -> None:
+    """They show name, class name, time, and of a result its message, type and text; properties they do not read."""
+    runs = arms_runs([100, 101, 99, 100] * 2, [80, 80.8, 79.2, 80] * 2)
+    verdict = judge(contrast(), record(runs), Policy())
+    (case,) = etree.fromstring(make_junit("m", [verdict]).tostring()).iter("testcase")
+    failure = case.find("failure")
+    seen = {"group": case.get("classname"), "title": case.get("name"), "annotation": failure.get("message")}
+    assert seen["group"].startswith("moe.throughput.")
+    assert seen["group"].endswith("." + hardware_class(verdict.node))
+    assert seen["title"] == verdict.case
+    for word in ("100.2 -> 80.13 t/s", "ratio 0.800 [", "99 % interval", "on Test CPU 9000", "@any"):
+        assert word in seen["annotation"]
+        assert word in failure.text.splitlines()[0]

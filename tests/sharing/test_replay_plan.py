@@ -26,7 +26,8 @@ def opened_case(folder: Path, change: dict[str, object] | None = None) -> tuple[
     case = contrast()
     case = replace(case, arms=tuple(replace(arm, **(change or {})) for arm in case.arms))  # type: ignore[arg-type]  # one of its fields
     found = record(arms_runs([100] * 4, [80] * 4), arms=case.arms)
-    return Opened(written(folder, [case], replace(found, job=replace(found.job, cases=(case.id,))))), case
+    state = written(folder, [case], replace(found, job=replace(found.job, cases=(case.id,))))
+    return Opened(state, folder), case
 
 
 def test_the_job_is_the_very_one_that_was_recorded(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_the_policy_is_the_recorded_one(policy: Policy) -> None:
 def test_a_build_that_is_not_here_is_named_with_the_option_that_takes_it() -> None:
     state = read_journal(H200)
     with pytest.raises(BadInput, match=r"E-replay-missing.*build ik .*commit 8337e4cd.*--build ik=PATH"):
-        replay_plan(Opened(state), list(state.planned), Given())
+        replay_plan(Opened(state, H200), list(state.planned), Given())
 
 
 def test_a_model_that_is_not_here_is_named_too_and_both_at_once(tmp_path: Path) -> None:
@@ -111,6 +112,6 @@ def test_paths_that_a_bundle_names_are_not_used(tmp_path: Path) -> None:
     """A path of another machine means nothing here, and a forged one means harm."""
     arm: Arm = contrast().arms[0]
     found, _ = opened_case(tmp_path, {"build": replace(arm.build, wheel="", path="/bin")})
-    foreign = Opened(found.state, folder=tmp_path)
+    foreign = Opened(found.state, tmp_path, folder=tmp_path)
     with pytest.raises(BadInput, match=rf"E-replay-missing.*--build {arm.build.name}=PATH"):
         replay_plan(foreign, list(found.state.planned), Given())
