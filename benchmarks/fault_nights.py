@@ -48,6 +48,8 @@ _PATIENCE_S = 240.0
 _DRIVER_PATIENCE_S = 75.0
 """For a driver that has to end: a lost head is known after twenty seconds."""
 _MOMENT_S = 1.0
+_IN_ORDER = (0, 1, 2, 3)
+"""pytest's own exit codes; what was measured when a head dies comes in all the same, and can be the last of a night."""
 _REPLACED_AFTER_S = 4.0
 _ANY_MOMENT_S = 8.0
 
@@ -256,8 +258,7 @@ class Night:
     def _check_exit(self, kind: Kind) -> None:
         """A driver that was not killed ends in order; by a signal's number before it could do anything about it."""
         code = self._driver.returncode
-        in_order = (3,) if kind.ends_head else (0, 1, 2, 3)
-        if code not in (*in_order, *kind.codes):
+        if code not in (*_IN_ORDER, *kind.codes):
             self._tally.lose("drivers that hung or crashed", [f"{kind.name}: exit code {code}"])
 
     @property
