@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import click
 from rich.console import Console
 
 from harness.domain.errors import BadInput
+from harness.history.history import History
+from harness.history.series import Series
 from harness.pages.writing import write_reports
 from harness.reporting.codec import encode
 from harness.reporting.outcomes import exit_code
@@ -23,9 +26,12 @@ from harness.reporting.summary import print_summary, summary_text
 @click.command()
 @click.argument("journal", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the reports [the journal's].")
+@click.option(
+    "--history", "address", metavar="FILE|URL", help="Show each case's nights in the page, from this history."
+)
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @click.pass_context
-def report(context: click.Context, journal: Path, out: Path | None, form: str) -> None:
+def report(context: click.Context, journal: Path, out: Path | None, address: str | None, form: str) -> None:
     """Make junit.xml, summary.txt and report.html again from JOURNAL, a journal.jsonl or the folder that holds it.
 
     What never finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
@@ -34,7 +40,7 @@ def report(context: click.Context, journal: Path, out: Path | None, form: str) -
     if state.run is None and not state.planned:
         message = "there is no run in it: not a journal, or one whose first lines are lost"
         raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{journal}")
-    write_reports(state, out or state.path.parent)
+    write_reports(state, out or state.path.parent, _nights(address, state) if address else {})
     verdicts = state.final_verdicts()
     if form == "json":
         click.echo(json.dumps(_as_json(state), indent=2))
@@ -43,6 +49,12 @@ def report(context: click.Context, journal: Path, out: Path | None, form: str) -
     else:
         _print_table(state)
     context.exit(exit_code(verdicts, complete=state.complete_plan))
+
+
+def _nights(address: str, state: JournalState) -> Mapping[str, Sequence[Series]]:
+    """What a history has on the cases of a journal."""
+    with History(address) as history:
+        return history.series_of(case for case in history.cells() if case in state.planned)
 
 
 def _as_json(state: JournalState) -> dict[str, Any]:

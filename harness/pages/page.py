@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
@@ -13,8 +14,10 @@ from markupsafe import Markup
 
 from harness.domain.verdict import Verdict
 from harness.domain.words import Status
+from harness.history.series import Series
 from harness.pages.detail import case_detail, job_detail
 from harness.pages.embedding import inline_json, packed, script_source
+from harness.pages.nights import nights_data
 from harness.pages.rows import row_data
 from harness.pages.shown import Shown, shown_cases
 from harness.pages.texts import Texts
@@ -24,15 +27,26 @@ from harness.reporting.projections import notes
 from harness.reporting.state import JournalState
 from harness.reporting.summary import scopes, status_rank
 
-_SCRIPTS = ("elements.js", "rows.js", "filters.js", "table.js", "plots.js", "forest.js", "detail.js", "start.js")
+_SCRIPTS = (
+    "elements.js",
+    "rows.js",
+    "filters.js",
+    "table.js",
+    "plots.js",
+    "forest.js",
+    "nights.js",
+    "detail.js",
+    "start.js",
+)
 """In the order in which they stand in the page: each uses those before it."""
 
 
-def report_page(states: Sequence[JournalState]) -> str:
+def report_page(states: Sequence[JournalState], nights: Mapping[str, Sequence[Series]] = MappingProxyType({})) -> str:
     """Make the page.
 
     Args:
         states: The journals that are shown as one run, at least one.
+        nights: What a history has on their cells, by case id.
     """
     cases = shown_cases(states)
     verdicts = [shown.verdict for shown in cases]
@@ -51,18 +65,22 @@ def report_page(states: Sequence[JournalState]) -> str:
         style=Markup(_asset("page.css")),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own files
         plotly=packed_plotly(),
-        data=Markup(inline_json(_data(states, cases))),  # noqa: S704 - what `inline_json` is for
+        data=Markup(inline_json(_data(states, cases, nights))),  # noqa: S704 - what `inline_json` is for
     )
 
 
-def _data(states: Sequence[JournalState], cases: Sequence[Shown]) -> dict[str, Any]:
+def _data(
+    states: Sequence[JournalState], cases: Sequence[Shown], nights: Mapping[str, Sequence[Series]]
+) -> dict[str, Any]:
     """All that the page's script reads; jobs once, whichever cases share them."""
     texts, names = Texts(), _journal_names(states)
     tries = {f"{shown.journal}/{shown.job}": shown.last for shown in cases if shown.last}
     jobs = {key: job_detail(last, last.job) for key, last in tries.items() if last.job}
-    rows = [
-        {**row_data(shown), "detail": case_detail(shown, states[shown.journal].path.name, texts)} for shown in cases
-    ]
+    rows = []
+    for shown in cases:
+        detail = case_detail(shown, states[shown.journal].path.name, texts)
+        known = nights.get(shown.verdict.case, ())
+        rows.append({**row_data(shown), "detail": {**detail, **({"nights": nights_data(known)} if known else {})}})
     return {
         "journals": names,
         "statuses": [str(status) for status in sorted(Status, key=status_rank)],

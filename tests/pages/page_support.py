@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from judging_support import ANY, BASELINE, CANDIDATE, NODE, PP, arms_runs, contrast, floor
@@ -17,6 +18,7 @@ from harness.domain.policy import Policy
 from harness.domain.verdict import Verdict
 from harness.domain.words import Status
 from harness.domain.workload import Workload
+from harness.history.series import BuildRange, BuildRef, Change, ChangeKind, MissingNight, NightPoint, Series
 from harness.reporting.journal import PlannedCase, RunInfo
 from harness.reporting.state import JobTry, JournalState
 
@@ -91,3 +93,37 @@ def _measured(workloads: Sequence[Workload]) -> tuple[ProcessRun, ...]:
         )
         for run in RUNS
     )
+
+
+def nights_of(case: str) -> tuple[Series, ...]:
+    """Thirty nights of a ratio: a step down at the twentieth, one night missing, one far off."""
+    first = date(2026, 11, 1)
+    builds = (BuildRef("base", "aaaaaaa"), BuildRef("new", "bbbbbbb"))
+    points = []
+    for day in (day for day in range(30) if day != 9):
+        value = (1.0 if day < 20 else 0.9) * (1 + 0.004 * ((day * 7) % 5 - 2)) * (0.8 if day == 5 else 1)
+        night = first + timedelta(days=day)
+        time = datetime.combine(night, datetime.min.time(), UTC)
+        far = day == 5
+        points.append(
+            NightPoint(night, time, value, value / 1.02, value * 1.02, 3, Status.PASS, "", "box", builds, far)
+        )
+    step = Change(
+        kind=ChangeKind.STEP,
+        last_before=date(2026, 11, 20),
+        first_after=date(2026, 11, 21),
+        earliest=date(2026, 11, 21),
+        latest=date(2026, 11, 22),
+        before=1.0,
+        after=0.9,
+        ratio=0.9,
+        low=0.89,
+        high=0.91,
+        p=1e-9,
+        first_seen=date(2026, 11, 24),
+        builds=(BuildRange("candidate", builds[0], builds[1], builds[0], builds[1]),),
+        node_changed=False,
+        worse=True,
+    )
+    missing = (MissingNight(first + timedelta(days=9), "error"),)
+    return (Series(case, "ratio", "box", "", tuple(points), missing, (step,)),)

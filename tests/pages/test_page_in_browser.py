@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from judging_support import ANY, BASELINE, BUILD, MODEL, NODE, PP, arms_runs, contrast, floor, run
-from page_support import STATUSES, job_of, journal_of, large_journal, small_journal
+from page_support import STATUSES, job_of, journal_of, large_journal, nights_of, small_journal
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -33,6 +33,8 @@ EVIL = (
     "<style>body{display:none}</style>"
     "<!-- \x1b[31mred\x1b[0m \x1b]8;;http://example.invalid\x07link\x1b]8;;\x07 \x00\u202eabc"
 )
+LABEL = "<b>x</b><a href='https://example.invalid'>go</a>"
+"""Short enough for a label of a plot, which is cut."""
 SHOWN = "<img src=x onerror='window.alive=1'>"
 
 
@@ -89,13 +91,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         "few": lambda: large_journal(FEW),
         "many": lambda: large_journal(MANY),
         "planted": planted_journal,
+        "nights": small_journal,
     }
     folder = tmp_path_factory.mktemp("pages")
 
     def path(name: str) -> Path:
         file = folder / f"{name}.html"
         if not file.exists():
-            file.write_text(report_page([makers[name]()]), encoding="utf-8")
+            nights = {contrast().id: nights_of(contrast().id)} if name == "nights" else {}
+            file.write_text(report_page([makers[name]()], nights), encoding="utf-8")
         return file
 
     return path
@@ -174,6 +178,17 @@ def test_an_opened_case_tells_all_of_its_job(page_of: Callable[[str], Page]) -> 
     case = page.one("tr.row").get_attribute("data-case")
     page.open(page.run("return location.hash")[1:])
     assert [each.get_attribute("data-case") for each in page.all("tr.row.open")] == [case]
+
+
+def test_nights_are_plotted_where_a_history_has_them(page_of: Callable[[str], Page]) -> None:
+    page = page_of("nights")
+    page.one("button.case").click()
+    page.wait_for_plots(2)
+    detail = page.one("tr.opened").text
+    assert "-10.0 % [-11.0 % .. -9.0 %], last night before 2026-11-20, first after 2026-11-21" in detail
+    assert "candidate aaaaaaa..bbbbbbb" in detail
+    figures = page.run("return document.querySelector('.plot > div').data.map((trace) => trace.x.length)")
+    assert figures == [29, 6, 1]  # points, levels, the missing night
 
 
 def test_ratios_are_plotted_by_kind_of_workload(page_of: Callable[[str], Page]) -> None:
@@ -319,7 +334,7 @@ def test_a_narrow_window_needs_no_scrolling_sideways(page_of: Callable[[str], Pa
 
 def planted_journal() -> JournalState:
     """Everything that is a text says EVIL."""
-    build, model = replace(BUILD, name=EVIL), replace(MODEL, name=EVIL)
+    build, model = replace(BUILD, name=LABEL), replace(MODEL, name=EVIL)
     arms = tuple(
         Arm(build, model, replace(each.flags, items=(("rtr", number), (EVIL, EVIL))), ((EVIL, EVIL),), (EVIL, "rtr"))
         for number, each in enumerate((BASELINE, BASELINE))

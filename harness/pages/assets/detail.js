@@ -4,6 +4,7 @@ function drawDetail(shown, place) {
   const job = jobOf(shown);
   place.append(
     verdictPart(shown, job),
+    ...nightsPart(shown),
     ...tracePart(shown, job),
     ...outputsPart(shown),
     ...effectsPart(shown),

@@ -19,7 +19,7 @@ const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { text: of("text"), dim: of("dim"), line: of("line"), ground: of("ground"), band: of("band"),
+  return { text: of("text"), dim: of("dim"), line: of("line"), ground: of("ground"), band: of("band"), fail: of("fail"),
     arms: ["baseline", "candidate", "third", "fourth"].map(of) };
 }
 
