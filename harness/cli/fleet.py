@@ -130,6 +130,8 @@ def join(  # noqa: PLR0917 - click passes by name
     offer = _offer(gpus, ram_gib, labels, slot=True)
     token = _token(token_file)
     host = _joinable(address, token)
+    if own_address:
+        require_free(own_address)
     node = replace(_node(offer, temp_dir), own_address=own_address or own_address_towards(host), head=address)
     _start(node, token, foreground=foreground)
     click.echo(f"joined: {address}")

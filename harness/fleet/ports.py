@@ -10,13 +10,13 @@ _WORKERS = range(10002, 20000)
 """Ray gives these to its workers."""
 
 
-def require_free(host: str, port: int) -> None:
-    """Return where a server can listen at an address of this host.
+def require_free(host: str, port: int = 0) -> None:
+    """Return where a server can listen at an address of this host; without a port, at any.
 
     Raises:
         BadInput: ``E-fleet-listen``: it is no address of this host, the port is taken, or Ray needs it otherwise.
     """
-    where = f"{host}:{port}"
+    where = f"{host}:{port}" if port else host
     if port in _WORKERS:
         hint = "choose one outside 10002 to 19999"
         raise BadInput("E-fleet-listen", "Ray needs this port for its workers", hint=hint, where=where)

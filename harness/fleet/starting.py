@@ -53,15 +53,29 @@ def start_detached(
         )
     here = NodeHere(process.pid, psutil.Process(process.pid).create_time(), node.address, not node.head, str(log))
     remember(here)
-    give_up = time.monotonic() + ready_s
-    while not knows(node.address, nonce):
-        ended = process.poll() is not None
-        if ended or time.monotonic() > give_up:
-            end(here)
-            why = "ended at once" if ended else f"was not ready after {ready_s:.0f} s"
-            raise _failed(why, log)
-        time.sleep(_POLL_S)
+    try:
+        _await(node.address, nonce, process, knows, ready_s, log)
+    except BaseException:  # Ctrl-C too: what is not ready is nobody's
+        end(here)
+        raise
     return here
+
+
+def _await(  # noqa: PLR0917 - what is waited for, and how long
+    address: str,
+    nonce: str,
+    process: subprocess.Popen[bytes],
+    knows: Callable[[str, str], bool],
+    ready_s: float,
+    log: Path,
+) -> None:
+    give_up = time.monotonic() + ready_s
+    while not knows(address, nonce):
+        if process.poll() is not None:
+            raise _failed("ended at once", log)
+        if time.monotonic() > give_up:
+            raise _failed(f"was not ready after {ready_s:.0f} s", log)
+        time.sleep(_POLL_S)
 
 
 def become(node: NodeStart, token: Mapping[str, str]) -> NoReturn:
@@ -85,5 +99,5 @@ def _failed(why: str, log: Path) -> Infrastructure:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "error" in line or "mismatch" in line]
     said = (telling or lines or ["nothing"])[-1]
-    message = f"ray start {why}: {said[:500]}"
+    message = f"it {why}: {said[:500]}"
     return Infrastructure("E-fleet-start", message, hint=f"all it said is in {log}", where="ray start")
