@@ -101,6 +101,14 @@ def test_speeds_of_wrong_outputs_block_on_the_outputs(word: Equivalence) -> None
     assert (decision.outcome, decision.cells[0].finding) == (Outcome.BLOCKED, word.value)
 
 
+def test_the_speed_of_one_arm_with_nan_in_its_outputs_is_a_finding() -> None:
+    """Nothing was compared there, so there is no word on equivalence."""
+    found = verdict(FLOOR, Status.NOT_JUDGED, slug="E-wrong-output")
+    assert effects(judged(None, state((FLOOR, found)))) == {FLOOR.id: "block"}
+    niced = verdict(FLOOR, Status.NOT_JUDGED, slug="E-niceness")
+    assert effects(judged(None, state((FLOOR, niced)))) == {FLOOR.id: "undecided"}
+
+
 def test_wrong_outputs_come_before_slow_ones() -> None:
     decision = judged(None, state((speed(), regressed(speed(), 0.2)), (outputs(), compared(Equivalence.BROKEN))))
     assert [each.finding for each in decision.cells] == ["broken", "regressed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -128,6 +129,8 @@ def test_an_alert_is_what_the_same_builds_do_again() -> None:
     (again,) = joined([state((speed(), regressed(speed(), 0.8)), name="b")]).cells
     assert alert_id(cell, Finding.REGRESSED) == alert_id(again, Finding.REGRESSED)
     assert alert_id(cell, Finding.REGRESSED) != alert_id(cell, Finding.CRASH)
+    one, other = (replace(cell, contents={"old": "key", "new": key}) for key in ("this", "that"))
+    assert alert_id(one, Finding.REGRESSED) != alert_id(other, Finding.REGRESSED)
 
 
 def test_every_slug_of_the_gate_is_in_the_reference() -> None:
