@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, Gpu
 from harness.execution.cluster_token import environment_with, token_environment, token_file
 from harness.execution.executors import ray_environment
 from harness.execution.node import probe_node
+from harness.execution.offers import QUIET_WORKERS
 from harness.fleet.command import NodeStart, start_arguments, start_environment
 from harness.fleet.nodes_here import NodeHere, end, folder_here, nodes_here, remember
 from harness.fleet.offering import offer_of
@@ -65,6 +67,23 @@ def test_arguments_tell_role_resources_and_labels_and_keep_the_dashboard_at_home
     assert "--address=10.0.0.7:6379" in member
     assert "--head" not in member
     assert NodeStart("fd00::7").address == "[fd00::7]:6379"
+
+
+def test_the_page_gives_kuberay_what_our_own_nodes_have() -> None:
+    """The same slot, the same variables, a token."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "fleet.md").read_text(encoding="utf-8")
+    spec = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])["spec"]
+    (group,) = spec["workerGroupSpecs"]
+    (container,) = group["template"]["spec"]["containers"]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    quiet = {
+        name: value
+        for name, value in QUIET_WORKERS.items()
+        if name not in {"RAY_DEDUP_LOGS", "RAY_USAGE_STATS_ENABLED"}
+    }
+    assert quiet.items() <= told.items()
+    assert json.loads(json.loads(group["rayStartParams"]["resources"])) == {"bench": 1, "ram_gib": 180}
+    assert spec["authOptions"] == {"mode": "token"}
 
 
 def test_a_token_is_made_once_for_its_owner_alone() -> None:
