@@ -193,7 +193,8 @@ class GitHub:
 
     def _unanswered(self, method: str, what: str) -> HarnessError | _Again:
         if method == "POST":  # it may have been done
-            return UnclearOutcome("E-github-unclear", f"no answer: {what}", where=self._repository)
+            hint = "run it again later: what is open already is found"
+            return UnclearOutcome("E-github-unclear", f"no answer: {what}", hint=hint, where=self._repository)
         hint = "run it again later: what is done already is not done twice"
         return _Again(Infrastructure("E-github-down", f"no answer: {what}", hint=hint, where=self._repository))
 
