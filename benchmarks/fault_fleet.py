@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,12 +31,12 @@ _SETTINGS = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_enable_worker_prestart": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_raylet_start_wait_time_s": "180",
 }
 _PR_SET_CHILD_SUBREAPER = 36
 _ORPHAN_S = 20.0
 _OURS = ("harness/execution/supervisor.py", "harness.engines.embedded", "ray::", "llama-bench")
 NODES = 2
+_STARTS = 4
 
 
 @dataclass(eq=False)
@@ -74,7 +75,8 @@ class Fleet:
     def _up(self) -> None:
         from ray.cluster_utils import Cluster  # noqa: PLC0415 - it reads the settings when it is imported
 
-        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        head = {"num_cpus": 1, "include_dashboard": False}
+        self._cluster = _patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.nodes = []
         self.repair()
 
@@ -92,7 +94,8 @@ class Fleet:
         """Let another node join."""
         self._hosts += 1
         host = {"MOE_LOCK_DIR": str(self._folder / f"host{self._hosts}"), **environment}
-        node = Node(self._cluster.add_node(wait=False, num_cpus=1, resources={"bench": 1, "ram_gib": 2}, env_vars=host))
+        offer = {"bench": 1, "ram_gib": 2}
+        node = Node(_patiently(lambda: self._cluster.add_node(wait=False, num_cpus=1, resources=offer, env_vars=host)))
         self.nodes.append(node)
         return node
 
@@ -164,6 +167,16 @@ class Fleet:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def _patiently(start: Callable[[], Any]) -> Any:
+    """Start what Ray gives thirty seconds, on a host that may be busier than that."""
+    for _ in range(_STARTS):
+        try:
+            return start()
+        except Exception as error:  # noqa: BLE001 - a bare one is what Ray raises
+            say(f"not up yet: {error}")
+    return start()
 
 
 def _below() -> list[psutil.Process]:
