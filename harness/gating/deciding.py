@@ -13,7 +13,7 @@ from harness.domain.words import Status
 from harness.gating.cells import Journals, Problem
 from harness.gating.changed import Asked
 from harness.gating.effects import Effects, Judged
-from harness.gating.guards import is_unneeded, nothing_measured, other_choice, pattern_problems, too_few
+from harness.gating.guards import is_unneeded, none_may_block, nothing_measured, other_choice, pattern_problems, too_few
 from harness.gating.labels import Label
 from harness.gating.policy import Policy
 from harness.gating.waiving import Waiver
@@ -91,6 +91,7 @@ def decide(
         *pattern_problems(policy, journals, file),
         *too_few(policy, cells, journals, file),
         *other_choice(policy, journals.states, asked, file),
+        *none_may_block(effects, cells, journals),
     ]
     unneeded = is_unneeded(journals, asked)
     if not unneeded and not any(cell.verdict.status in _MEASURED for cell in journals.cells):

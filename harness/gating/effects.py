@@ -77,6 +77,10 @@ class Effects:
         """All waivers, after the cells that were asked about."""
         return self._waivers.all()
 
+    def stage_of(self, case: str, contrast: str) -> Stage:
+        """The stage of a cell that was not measured."""
+        return self._stages.of(case, contrast).stage
+
     def of(self, cell: Cell) -> Judged:
         """The cell, judged."""
         staged = self._stages.of(cell.id, cell.case.contrast)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.domain.choice import WhyLeft
 from harness.gating.cells import Journals, Problem, named_by
 from harness.gating.changed import Asked
-from harness.gating.effects import Judged
+from harness.gating.effects import Effects, Judged
 from harness.gating.policy import Policy
 from harness.gating.words import Stage, Weight
 from harness.planning.select import matcher, nearest
@@ -70,6 +71,19 @@ def other_choice(policy: Policy, states: Sequence[JournalState], asked: Asked | 
             message = "its cells were chosen by another list of changed paths than this one"
             hint = "run it with --moe-changed and this list"
             yield Problem("E-gate-other-changes", f"{state.path}", message, Weight.UNDECIDED, hint)
+
+
+def none_may_block(effects: Effects, cells: Sequence[Judged], journals: Journals) -> Iterator[Problem]:
+    """A budget that had room for no cell that could block has gated nothing."""
+    left = [
+        each.case
+        for each in journals.left
+        if each.why is not WhyLeft.PATHS and effects.stage_of(each.case, each.contrast) is Stage.BLOCK
+    ]
+    if cells and left and not any(each.staged.stage is Stage.BLOCK for each in cells):
+        message = f"of the cells that were asked for and may block, all {len(left)} were left to the night"
+        hint = "give it more budget_minutes, or less to ask for"
+        yield Problem("E-gate-none-may-block", "", message, Weight.UNDECIDED, hint)
 
 
 def is_unneeded(journals: Journals, asked: Asked | None) -> bool:

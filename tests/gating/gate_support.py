@@ -11,7 +11,7 @@ from typing import Any
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork
 from harness.domain.case import Case, Check, ContrastCheck, Expectation, FloorCheck, MemoryCheck, OutputCheck
-from harness.domain.choice import Choice, LeftToNight
+from harness.domain.choice import Choice, LeftToNight, WhyLeft
 from harness.domain.flags import Flags
 from harness.domain.model import Model
 from harness.domain.node import NodeClass
@@ -139,7 +139,9 @@ def chosen(*asking: str, digest: str = "", changed: int | None = 1, left: Sequen
     choice = Choice("merge", digest, needed=bool(asking), changed=changed, asking=tuple(asking))
     return {
         "choice": choice,
-        "left": {case.id: LeftToNight(case.id, case.contrast, "paths", "no changed path asks for it") for case in left},
+        "left": {
+            case.id: LeftToNight(case.id, case.contrast, WhyLeft.PATHS, "no changed path asks for it") for case in left
+        },
     }
 
 

@@ -29,6 +29,7 @@ from gate_support import (
 )
 
 from harness.domain.case import FloorCheck
+from harness.domain.choice import WhyLeft
 from harness.domain.policy import Policy as Judging
 from harness.domain.verdict import Verdict
 from harness.domain.words import Equivalence, Pitfall, Status, Throughput
@@ -256,6 +257,16 @@ def test_what_was_left_to_the_night_is_not_absent() -> None:
     decision = judged(rules, state((speed(), PASS), **given), asked=asked("src/a.c"))
     assert (decision.outcome, [each.case for each in decision.left]) == (Outcome.GO, [speed(TG).id])
     assert headline(decision) == "go: 1 cell of 1 journal, nothing found, 1 left to the night"
+
+
+def test_minutes_that_had_room_for_no_cell_that_may_block_gate_nothing() -> None:
+    """What was measured is in shadow; what would have counted was left for want of time."""
+    rules = blocking("*/tg16@any", "!*/pp64*")
+    given = chosen("src/a.c", digest=rules.digest, left=[speed(TG)])
+    assert judged(rules, state((speed(), PASS), **given)).outcome is Outcome.GO
+    late = {case: replace(each, why=WhyLeft.TIME) for case, each in given["left"].items()}
+    decision = judged(rules, state((speed(), PASS), **{**given, "left": late}))
+    assert (decision.outcome, slugs(decision)) == (Outcome.UNDECIDED, ["E-gate-none-may-block"])
 
 
 def test_a_choice_for_another_change_or_policy_is_not_believed() -> None:

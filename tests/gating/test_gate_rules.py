@@ -71,7 +71,8 @@ def test_a_trade_can_ask_for_outputs_and_wrong_ones_are_never_paid_for() -> None
     strict = blocking(trades=[{**TRADE, "outputs": "greedy"}])
     assert judged(strict, pair(0.97, 1.2)).outcome is Outcome.GO
     assert judged(strict, pair(0.97, 1.2, Equivalence.NEAR_TIE)).outcome is Outcome.BLOCKED
-    assert judged(blocking(trades=[TRADE]), pair(0.97, 1.2, Equivalence.DIFFERENT)).outcome is Outcome.BLOCKED
+    wrong = judged(blocking(trades=[TRADE]), pair(0.97, 1.2, Equivalence.DIFFERENT))
+    assert (wrong.outcome, effects(wrong)[speed().id]) == (Outcome.BLOCKED, "block")
 
 
 def process(arm: int, mib: float, block: int = 0) -> ProcessRun:
