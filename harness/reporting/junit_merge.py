@@ -27,6 +27,8 @@ from harness.reporting.junit import MAX_DETAIL_BYTES, unplaced
 
 MAX_FILE_BYTES = 128 * 2**20
 """Two thousand cases with the longest texts that ours have."""
+MAX_TAGS = 2_000_000
+"""Of one file: ours have some thirty a case. Elements take far more memory than their text."""
 _PIECE = 1 << 16
 _MOST_BYTES = 4
 """Of one character."""
@@ -163,6 +165,7 @@ def _read(path: Path) -> junitparser.JUnitXml:
             message = f"the file has {size / 2**20:.0f} MiB, no report has more than {MAX_FILE_BYTES / 2**20:.0f} MiB"
             raise BadInput("E-junit-too-large", message, hint="leave logs to artifacts", where=f"{path}")
         _refuse_document_type(path)
+        _refuse_many_tags(path)
         return xunit2.JUnitXml.fromfile(str(path))
     except OSError as error:
         raise BadInput("E-no-junit", f"the file cannot be read: {error.strerror or error}", where=f"{path}") from error
@@ -200,3 +203,18 @@ def _refuse_document_type(path: Path) -> None:
                 parser.Parse(piece)
         except _Begun:
             return
+
+
+def _refuse_many_tags(path: Path) -> None:
+    """Count before parsing: a small file can hold more elements than the memory.
+
+    Raises:
+        BadInput: ``E-junit-too-large``.
+    """
+    tags = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            tags += piece.count(b"<")
+            if tags > MAX_TAGS:
+                message = f"the file has more than {MAX_TAGS} tags, no report has so many"
+                raise BadInput("E-junit-too-large", message, where=f"{path}")

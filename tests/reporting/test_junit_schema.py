@@ -139,6 +139,16 @@ def test_a_file_larger_than_any_report_is_refused_unread(tmp_path: Path, monkeyp
         merge_junit([tmp_path / "a.xml"])
 
 
+def test_a_file_of_more_elements_than_any_report_is_refused_unparsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred megabytes of nothing but tags would take gigabytes."""
+    monkeypatch.setattr(junit_merge, "MAX_TAGS", 1000)
+    (tmp_path / "a.xml").write_text("<testsuites>" + "<a>" * 1001)
+    with pytest.raises(BadInput, match=r"E-junit-too-large.*tags"):
+        merge_junit([tmp_path / "a.xml"])
+
+
 def test_long_texts_of_other_tools_are_cut_to_their_beginning_and_end(tmp_path: Path) -> None:
     log = f"first words {'x' * 300_000} last words"
     (tmp_path / "a.xml").write_text(
