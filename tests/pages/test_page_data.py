@@ -142,6 +142,14 @@ def test_an_attribution_is_drawn_by_its_whole_change() -> None:
     assert (row["ratio"], row["figure"], row["margin"]) == ([1.2, 1.1, 1.3], "+20.0 %", 0.05)
 
 
+def test_a_single_arm_has_a_speed_and_no_change() -> None:
+    (shown,) = shown_cases([journal_of([floor(50)])])
+    row = row_data(shown)
+    assert row["speeds"].endswith(" t/s")
+    assert "figure" not in row
+    assert " .. " in row["interval"]
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
 def test_what_is_no_ratio_is_not_drawn(value: float) -> None:
     case = contrast()

@@ -46,7 +46,7 @@ function drawMoreButtons() {
 
 function tableHead() {
   const scale = `${axisText(1 / table.reach)} .. ${axisText(table.reach)}`;
-  const heads = [["Verdict"], ["Workload"], ["Case"], ["t/s or ms", "figure"], ["Change", "figure"], ["Interval", "figure"],
+  const heads = [["Verdict"], ["Workload"], ["Case"], ["t/s, ms, MiB", "figure"], ["Change", "figure"], ["Interval", "figure"],
     [table.matches.some((shown) => shown.ratio) ? `Ratio ${scale}` : "", "figure"]];
   return element("thead", {}, element("tr", {}, heads.map(([text, name]) => element("th", { scope: "col", class: name }, text))));
 }
