@@ -54,9 +54,9 @@ def replay_plan(opened: Opened, cases: Sequence[str], given: Given) -> Plan:
             what is not here, with the option that takes it; ``E-replay-untrusted``: what a bundle would run or fetch.
     """
     state = opened.state
-    arms = [arm for case in cases for arm in state.planned[case].case.arms]
-    _require_known(arms, given)
     _require_measured(state, cases)
+    arms = list(_arms(state, cases))
+    _require_known(arms, given)
     if opened.folder is not None and not given.trust:
         _require_harmless(arms, opened, given)
     local = _Local(opened, given)
@@ -70,6 +70,14 @@ def replay_plan(opened: Opened, cases: Sequence[str], given: Given) -> Plan:
         for case in (state.planned[each].case for each in cases)
     )
     return Plan(f"{state.name}-replay", planned, jobs, matrix_policy(state.policy), planned)
+
+
+def _arms(state: JournalState, cases: Sequence[str]) -> Iterator[Arm]:
+    """The arms of cases and of their jobs: the jobs' are what runs, and a forged journal can have others there."""
+    for case in cases:
+        job = state.jobs[state.planned[case].job].job
+        yield from state.planned[case].case.arms
+        yield from job.arms if job else ()
 
 
 def matrix_policy(judging: Judging) -> Policy:

@@ -115,3 +115,13 @@ def test_paths_that_a_bundle_names_are_not_used(tmp_path: Path) -> None:
     foreign = Opened(found.state, tmp_path, folder=tmp_path)
     with pytest.raises(BadInput, match=rf"E-replay-missing.*--build {arm.build.name}=PATH"):
         replay_plan(foreign, list(found.state.planned), Given())
+
+
+def test_a_job_that_runs_other_arms_than_its_case_names_hides_nothing(tmp_path: Path) -> None:
+    """What is looked at is what would run."""
+    case = contrast()
+    forged = tuple(replace(arm, environment=(("LD_PRELOAD", "evil.so"),)) for arm in case.arms)
+    found = record(arms_runs([100] * 4, [80] * 4), arms=forged)
+    state = written(tmp_path, [case], replace(found, job=replace(found.job, cases=(case.id,))))
+    with pytest.raises(BadInput, match=r"E-replay-untrusted.*LD_PRELOAD"):
+        replay_plan(Opened(state, tmp_path, folder=tmp_path), [case.id], Given())
