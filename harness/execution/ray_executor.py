@@ -184,6 +184,7 @@ class RayExecutor:
             num_gpus=len(node.gpus),
             object_store_memory=_OBJECT_STORE_BYTES,
         )
+        self._inventory.tell(node)
 
     def _nobody(self) -> Infrastructure:
         troubles = "; ".join(f"{node.host}: {node.trouble}" for node in self._inventory.nodes() if node.trouble)
