@@ -17,12 +17,12 @@ import ruptures as rpt
 
 from harness.history.clear_by_chance import chance_of
 from harness.history.fits import Steps, left_by_levels, steps, trend
-from harness.history.noise import Floats, Noise, noise_beside, noise_of_differences, without_excursions
+from harness.history.noise import Floats, Noise, noise_beside, noise_of_differences, wider_beside, without_excursions
 from harness.history.series import ChangeKind
 
-ALPHA = 0.01
-"""A change is told where it would be found in so few of all series that don't change."""
-LEAST_NIGHTS = 6
+ALPHA = 0.005
+"""A change is told where one look would find it in so few of all series that don't change."""
+LEAST_NIGHTS = 10
 SHORTEST = 3
 """Nights that a level lasts at least: what is shorter is an excursion."""
 _LOW_PENALTY = 2.5
@@ -108,7 +108,8 @@ class _Clarity:
         start: Where the stretch begins.
         end: Where it ends.
         place: The best place, an index into the series.
-        clear: How clear it is there: the smaller figure of both estimates of the scatter.
+        clear: How clear it is there: the smaller figure of both estimates of the scatter, each widened where one side
+            of it scatters more than the whole.
         found: All places, under the estimate that gave the smaller figure.
         noise: That estimate.
     """
@@ -210,7 +211,9 @@ class _Search:
         found = steps(stretch, noise)
         inner = found.clarity[SHORTEST : len(stretch) - SHORTEST + 1]
         best = SHORTEST + int(np.argmax(inner))
-        return _Clarity(start, end, start + best, float(found.clarity[best]), found, noise)
+        wider = wider_beside(stretch, best, noise)
+        sure = Steps(found.sizes, found.errors * wider)
+        return _Clarity(start, end, start + best, float(sure.clarity[best]), sure, noise)
 
 
 def _same_way(seen: Sequence[_Clarity]) -> Iterator[list[_Clarity]]:

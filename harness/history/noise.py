@@ -41,13 +41,15 @@ class Noise:
 
 
 def without_excursions(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Bring nights that lie far off, alone or with one neighbour, back to the nights around them.
+    """Put nights that lie far off, alone or with one neighbour, to the median of the nights around them.
+
+    Not to the edge of what is near: two such nights beside an ordinary one would still look like a step.
 
     Args:
         values: Log figures, one a night.
 
     Returns:
-        The values, what was far off moved to the edge of what is not; and which were moved.
+        The values, and which were moved.
     """
     if len(values) < _WINDOW:
         return values, np.zeros(len(values), dtype=bool)
@@ -55,8 +57,8 @@ def without_excursions(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     half = _WINDOW // 2
     around = np.concatenate([np.repeat(inner[:1], half), inner, np.repeat(inner[-1:], half)])
     most = _FAR * max(LEAST_SD, _robust_sd(np.diff(values)) / np.sqrt(2))
-    kept = around + np.clip(values - around, -most, most)
-    return kept, np.abs(values - around) > most
+    far = np.abs(values - around) > most
+    return np.where(far, around, values), far
 
 
 def noise_of_differences(values: Floats) -> Noise:
@@ -85,6 +87,20 @@ def noise_beside(values: Floats, steps: Sequence[int]) -> Noise:
     new = left[1:] - phi * left[:-1]
     freedom = max(1, n - levels - 2)
     return Noise(phi, max(LEAST_SD, float(np.sqrt(new @ new / freedom))))
+
+
+def wider_beside(values: Floats, place: int, noise: Noise) -> float:
+    """By how much a step is less sure than the noise says, since one side of it scatters more: at least 1.
+
+    Args:
+        values: A stretch of log figures.
+        place: Index at which the new level begins.
+        noise: How the whole series scatters.
+    """
+    usual = noise.sd**2 / (1 - noise.phi**2)
+    sides = (values[:place], values[place:])
+    seen = sum(max(usual, float(side.var(ddof=1))) / len(side) for side in sides)
+    return float(np.sqrt(seen / sum(usual / len(side) for side in sides)))
 
 
 def _bounded(phi: float) -> float:

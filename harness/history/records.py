@@ -14,6 +14,7 @@ from harness.domain.errors import BadInput
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.verdict import ArmSpeed, Verdict
+from harness.domain.words import Status
 from harness.domain.workload import OutputProfile, ProfileWorkload
 from harness.history.series import BuildRef
 from harness.reporting.codec import encode
@@ -21,6 +22,7 @@ from harness.reporting.state import JobTry, JournalState
 
 UNKNOWN = "unknown"
 _UNITS = frozenset({"ratio", "t/s", "ms", "MiB"})
+_MEASURED = frozenset({Status.PASS, Status.FAIL, Status.INCONCLUSIVE})
 _OF_ONE_MACHINE = frozenset({"t/s", "ms"})
 _ROLES = {1: ("arm",), 2: ("baseline", "candidate"), 4: ("both old", "second new", "first new", "both new")}
 
@@ -165,14 +167,29 @@ def _cell(state: JournalState, verdict: Verdict) -> CellRecord:
 
 
 def _figure(verdict: Verdict) -> Figure | None:
-    """The verdict's estimate where it is a positive number in a unit that nights are compared in."""
+    """The verdict's estimate, in a unit that nights are compared in; of one arm its speed where there is no estimate.
+
+    A floor that too few processes decided has none, and the speed of that night was measured all the same.
+    """
     found = verdict.estimate
-    if found is None or found.unit not in _UNITS:
+    if found is None:
+        return _speed_alone(verdict)
+    if found.unit not in _UNITS or not _is_figure(found.value):
         return None
-    if not (math.isfinite(found.value) and found.value > 0):
+    low, high = (bound if math.isfinite(bound) else found.value for bound in (found.low, found.high))
+    return Figure(found.value, low, high, found.n, found.unit)
+
+
+def _speed_alone(verdict: Verdict) -> Figure | None:
+    if len(verdict.arms) != 1 or verdict.status not in _MEASURED:
         return None
-    bounds = [bound if math.isfinite(bound) else found.value for bound in (found.low, found.high)]
-    return Figure(found.value, bounds[0], bounds[1], found.n, found.unit)
+    (arm,) = verdict.arms
+    value, unit = (arm.tps, "t/s") if arm.ms is None else (arm.ms, "ms")
+    return Figure(value, value, value, arm.processes, unit) if _is_figure(value) else None
+
+
+def _is_figure(value: float) -> bool:
+    return math.isfinite(value) and value > 0
 
 
 def _arm(arm: Arm, index: int, last: JobTry | None, verdict: Verdict) -> ArmRecord:
