@@ -35,7 +35,7 @@ def chromium() -> Iterator[Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=Service(programs["chromedriver"]))
     try:
-        browser.set_script_timeout(30)
+        browser.set_script_timeout(90)
         yield browser
     finally:
         browser.quit()

@@ -73,7 +73,7 @@ class Page:
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def wait_for_plots(self, count: int = 1) -> None:
-        WebDriverWait(self.browser, 30).until(lambda _: len(self.all(".plot .main-svg .xtick")) >= count)
+        WebDriverWait(self.browser, 90).until(lambda _: len(self.all(".plot .main-svg .xtick")) >= count)
 
 
 def requests(browser: Chrome) -> list[str]:
@@ -292,7 +292,7 @@ def test_what_engines_wrote_is_never_alive(page_of: Callable[[str], Page]) -> No
     page.one("[data-view=forest]").click()
     page.wait_for_plots()
     page.run("Plotly.Fx.hover(document.querySelector('#forest-view .plot > div'), [{curveNumber: 2, pointNumber: 0}])")
-    WebDriverWait(page.browser, 10).until(lambda _: page.all(".hoverlayer text"))
+    WebDriverWait(page.browser, 90).until(lambda _: page.all(".hoverlayer text"))
     assert page.run("return window.alive ?? null") is None
     assert page.all("img, iframe, a, b, object, embed, svg[onload]") == []
     assert len(page.all("script")) == 4
