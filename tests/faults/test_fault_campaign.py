@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "fault_campaign.py"
 _FAULTS = 12
 
 
+@pytest.mark.timeout(900)  # a host that does other things beside
 def test_a_dozen_faults_lose_nothing(tmp_path: Path) -> None:
     """Twelve of the kinds that cost no minute; `docs/explanation/survival.md` has a campaign over all of them."""
     counts = tmp_path / "counts.json"
