@@ -77,7 +77,7 @@ def table(tally: Tally) -> str:
     lines += ["", "| counted | target | found |", "|---|---|---|"]
     lines += [f"| {what} | 0 | {found} |" for what, found in tally.losses_by_name.items()]
     ends = ", ".join(f"{count} {status}" for status, count in Counter(tally.ends).most_common())
-    lines += ["", f"{sum(tally.injected.values())} faults in {tally.nights} nights of {tally.planned} cases: {ends}."]
+    lines += ["", f"{sum(tally.injected.values())} faults in {tally.nights} nights with {tally.planned} cases: {ends}."]
     lines += [f"- {line}" for line in tally.findings]
     return "\n".join(lines) + "\n"
 
