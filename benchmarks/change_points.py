@@ -5,7 +5,7 @@
     python benchmarks/change_points.py --choose      what penalties and widths would do, on series of another seed
 
 Nights are simulated: normal or heavy tails, neighbours that are alike, single wild nights, scatter that grows. Three
-seeds, so that nothing is scored on series that something was chosen by. CPU time about 10 minutes each, less with
+seeds, so that nothing is scored on series that something was chosen by. CPU time some minutes each, less with
 ``--series``.
 """
 
@@ -249,14 +249,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--choose", action="store_true")
-    parser.add_argument("--series", type=int, default=0, help="series of each row [20000 or 4000]")
+    parser.add_argument("--series", type=int, default=0, help="series of each row [6000, 2000 or 1000]")
     given = parser.parse_args()
     if given.calibrate:
-        calibrate(given.series or 20_000)
+        calibrate(given.series or 6000)
     elif given.choose:
-        choose(given.series or 4000)
+        choose(given.series or 2000)
     else:
-        report(given.series or 4000)
+        report(given.series or 1000)
 
 
 if __name__ == "__main__":
