@@ -1,16 +1,15 @@
-"""Drive jobs through an executor: a window of submissions, deadlines, retries of infrastructure, one end for each job.
+"""Drive jobs through an executor: one for each free slot, deadlines, retries of infrastructure, one end for each job.
 
-Nothing here knows how an executor works, and nothing is judged. The driver's watchdog gives a job up when its deadline
-has passed although its executor says nothing: a frozen host never answers. A retry goes to another node where one can
-take it; where none is left it waits a while for one to come back.
+Nothing here knows how an executor works, and nothing is judged. Which job goes where, `order` says. The driver's
+watchdog gives a job up when its deadline has passed although its executor says nothing: a frozen host never answers. A
+retry goes to another node where one can take it; where none is left it waits a while for one to come back.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
@@ -19,10 +18,15 @@ from harness.execution.deadlines import deadline_s, silence_s
 from harness.execution.events import Ended, Finished, JobEvent, NodeSetAside, ProcessDone, Progress, Started
 from harness.execution.executor import Executor
 from harness.execution.executors import MakeExecutor
+from harness.execution.order import Order
+from harness.execution.order_places import Place
+from harness.execution.tasks import task_of
 from harness.execution.trust import Trust
 
 _POLL_S = 0.2
-_WINDOW_PER_SLOT = 2
+_AHEAD = 2
+"""Jobs that are given to a place alone for each of its slots: one can begin while the end of another is judged. Where
+there are more places, nothing is given to one that is busy: another could be free before."""
 _MAX_TRIES = 3
 PATIENCE_S = 120.0
 """How long a job waits for a node to come back, or to join, once those that could take it are lost."""
@@ -36,6 +40,7 @@ class _Try:
         job: The job.
         attempt: Its number.
         last: Number of the last try that may be made.
+        seconds: What it is thought to take; ``None``: not known.
         failed_at: Where earlier ones failed.
         elsewhere: It may only go to another place than those.
         give_up: When there is no more waiting for a node; ``None`` while one can take it.
@@ -50,6 +55,7 @@ class _Try:
     job: Job
     attempt: int
     last: int
+    seconds: float | None = None
     failed_at: frozenset[str] = frozenset()
     elsewhere: bool = False
     give_up: float | None = None
@@ -87,26 +93,36 @@ class Dispatcher:
         self._executor: Executor | None = None
         self._clock = clock
         self._patience_s = patience_s
-        self._waiting: deque[_Try] = deque()
+        self._order = Order()
+        self._unordered: list[_Try] = []
+        self._ordered: dict[str, _Try] = {}
+        self._places: tuple[Place, ...] = ()
+        self._seen: tuple[object, ...] = ()
         self._submitted: dict[str, _Try] = {}
         self._trust = Trust()
         self._lost_nodes = False
 
-    def add(self, jobs: Iterable[Job], tried: Mapping[str, int] | None = None) -> None:
-        """Queue jobs in order.
+    def add(
+        self,
+        jobs: Iterable[Job],
+        tried: Mapping[str, int] | None = None,
+        seconds: Mapping[str, float] | None = None,
+    ) -> None:
+        """Queue jobs.
 
         Args:
-            jobs: The jobs.
+            jobs: The jobs, in the order in which they run where there is one place for them.
             tried: How often each was tried in a run that broke; its tries are counted on from there.
+            seconds: What each is thought to take, as far as that is known.
         """
         for job in jobs:
             before = (tried or {}).get(job.id, 0)
-            self._waiting.append(_Try(job, before + 1, before + _MAX_TRIES))
+            self._unordered.append(_Try(job, before + 1, before + _MAX_TRIES, (seconds or {}).get(job.id)))
 
     @property
     def unfinished(self) -> int:
         """Jobs queued or running."""
-        return len(self._waiting) + len(self._submitted)
+        return len(self._unordered) + len(self._ordered) + len(self._submitted)
 
     def events(self) -> Iterator[JobEvent | None]:
         """Run until every job has ended.
@@ -117,7 +133,7 @@ class Dispatcher:
         """
         while self.unfinished:
             executor = self._running_executor()
-            yield from self._fill_window(executor)
+            yield from self._fill_slots(executor)
             events = executor.poll(_POLL_S)
             for event in events:
                 yield from self._take(executor, event)
@@ -133,8 +149,9 @@ class Dispatcher:
 
     def close(self) -> None:
         """Drop everything and end the executor."""
-        self._waiting.clear()
-        self._submitted.clear()
+        self._order, self._places, self._seen = Order(), (), ()
+        for tries in (self._unordered, self._ordered, self._submitted):
+            tries.clear()
         if self._executor is not None:
             self._executor.close()
             self._executor = None
@@ -156,20 +173,51 @@ class Dispatcher:
 
     # ---- where to ----------------------------------------------------------------------------------------------------
 
-    def _fill_window(self, executor: Executor) -> Iterator[JobEvent]:
-        postponed = []
-        while self._waiting and len(self._submitted) < _WINDOW_PER_SLOT * executor.slots:
-            entry = self._waiting.popleft()
+    def _fill_slots(self, executor: Executor) -> Iterator[JobEvent]:
+        self._look(executor)
+        yield from self._put_in_order(executor)
+        while (placed := self._order.next(self._clock())) is not None:
+            job, place = placed
+            entry = self._ordered.pop(job)
+            # A single job, as workers of xdist have it, leaves the choice to who knows which place is free of others.
+            is_chosen = len(self._places) > 1 and (self._ordered or self._submitted)
+            self._submit(executor, entry, at=place if is_chosen else "")
+
+    def _look(self, executor: Executor) -> None:
+        """Know the places as they are now; where they changed, or one was set aside, see again who can go where."""
+        places = tuple(executor.places())
+        seen = (places, frozenset(self._trust.aside))
+        if seen == self._seen:
+            return
+        self._lost_nodes |= bool({place.id for place in self._places} - {place.id for place in places})
+        self._places, self._seen = places, seen
+        alone = len(places) == 1
+        self._order.set_places(replace(place, slots=_AHEAD * place.slots) if alone else place for place in places)
+        self._unordered = [*self._ordered.values(), *self._unordered]
+        self._ordered.clear()
+
+    def _put_in_order(self, executor: Executor) -> Iterator[JobEvent]:
+        """Have the order decide on what can go somewhere now; of the rest, who waits for a node and who does not."""
+        unordered, self._unordered = self._unordered, []
+        for entry in unordered:
             avoid = self._places_to_avoid(executor, entry)
+            places: frozenset[str] = frozenset() if avoid is None else executor.takers(entry.job) - avoid
+            entry.avoid = avoid or frozenset()
+            if places:
+                self._ordered[entry.job.id] = entry
+                self._order.add(task_of(entry.job, places, entry.seconds))
+                continue
+            self._order.drop(entry.job.id)
             if avoid is not None:
-                entry.avoid = avoid
-                self._submitted[entry.job.id] = entry
-                executor.submit(entry.job, entry.attempt, avoid)
+                self._submit(executor, entry)
             elif self._still_patient(entry):
-                postponed.append(entry)
+                self._unordered.append(entry)
             else:
                 yield Ended(entry.job.id, entry.attempt - 1)
-        self._waiting.extendleft(reversed(postponed))
+
+    def _submit(self, executor: Executor, entry: _Try, at: str = "") -> None:
+        self._submitted[entry.job.id] = entry
+        executor.submit(entry.job, entry.attempt, entry.avoid, at)
 
     def _places_to_avoid(self, executor: Executor, entry: _Try) -> frozenset[str] | None:
         """Where a try must not go; ``None`` where no place is left for it.
@@ -178,10 +226,11 @@ class Dispatcher:
         """
         aside = self._trust.aside
         elsewhere = aside | entry.failed_at
-        if executor.can_take(entry.job, elsewhere):
+        takers = executor.takers(entry.job)
+        if takers - elsewhere:
             entry.give_up = None
             return elsewhere
-        if not entry.elsewhere and executor.can_take(entry.job, aside):
+        if not entry.elsewhere and takers - aside:
             return aside
         if entry.failed_at or (self._lost_nodes and self._still_patient(entry)):
             return None
@@ -204,9 +253,11 @@ class Dispatcher:
             return  # an echo of a try that was given up
         if isinstance(event, Started):
             entry.place, entry.host = event.place, event.host
+            self._order.moved(event.job, event.place, self._clock())
             entry.deadline = self._clock() + deadline_s(entry.job)
         if isinstance(event, Finished):
             del self._submitted[event.job]
+            self._order.ended(event.job, self._clock(), whole=event.failure is None)
             yield event
             yield from self._suspect(executor, entry, event.failure)
             yield from self._retry_or_end(entry, event)
@@ -221,7 +272,7 @@ class Dispatcher:
         if not entry.place:
             return
         self._trust.ended(entry.place, entry.job.id, failure)
-        if self._trust.is_suspect(entry.place) and executor.can_take(entry.job, self._trust.aside | {entry.place}):
+        if self._trust.is_suspect(entry.place) and executor.takers(entry.job) - self._trust.aside - {entry.place}:
             yield NodeSetAside(entry.job.id, entry.attempt, entry.host, self._trust.set_aside(entry.place))
 
     def _retry_or_end(self, entry: _Try, event: Finished) -> Iterator[JobEvent]:
@@ -229,7 +280,7 @@ class Dispatcher:
         if failure is not None and failure.may_be_retried and entry.attempt < entry.last:
             failed_at = entry.failed_at | ({entry.place} if entry.place else frozenset())
             elsewhere = failure.stays_with_place
-            self._waiting.append(_Try(entry.job, entry.attempt + 1, entry.last, failed_at, elsewhere))
+            self._unordered.append(_Try(entry.job, entry.attempt + 1, entry.last, entry.seconds, failed_at, elsewhere))
         else:
             yield Ended(event.job, event.attempt)
 
@@ -262,7 +313,7 @@ class Dispatcher:
         """A try that waits at the executor although every node that could take it is gone would wait for ever."""
         if entry.place or entry.deadline is not None:
             return None
-        if executor.can_take(entry.job, entry.avoid):
+        if executor.takers(entry.job) - entry.avoid:
             entry.give_up = None
             return None
         self._lost_nodes = True

@@ -8,6 +8,7 @@ from typing import Protocol
 from harness.domain.job import Job
 from harness.domain.node import NodeFacts
 from harness.execution.events import JobEvent
+from harness.execution.order_places import Place
 
 
 class Executor(Protocol):
@@ -29,31 +30,27 @@ class Executor(Protocol):
         """
         ...
 
-    @property
-    def slots(self) -> int:
-        """Measurements that can run at once."""
-        ...
-
     def nodes(self) -> Sequence[NodeFacts]:
         """Facts of the nodes that jobs may go to."""
         ...
 
-    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
-        """Whether a place that is there now, and is none of those to avoid, could ever run a job.
-
-        Args:
-            job: The job.
-            avoid: Places, as ``Started.place`` tells them.
-        """
+    def places(self) -> Sequence[Place]:
+        """Where jobs can run now; ``Started.place`` tells the same names."""
         ...
 
-    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+    def takers(self, job: Job) -> frozenset[str]:
+        """The places that are there now and could ever run a job."""
+        ...
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Queue one try of a job. Returns at once.
 
         Args:
             job: The job.
             attempt: Number of the try.
             avoid: Places that it must not go to.
+            at: Where it is wanted; whoever else has that place can make it go elsewhere. Empty: whichever is free
+                first.
         """
         ...
 

@@ -12,6 +12,7 @@ from harness.domain.node import NodeFacts
 from harness.domain.stopping import StoppingRule
 from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
+from harness.execution.order_places import Place
 from harness.execution.run_job import run_job
 
 _JOIN_S = 30.0
@@ -27,7 +28,6 @@ class LocalExecutor:
 
     name = "local"
     address = ""
-    slots = 1
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
@@ -47,14 +47,18 @@ class LocalExecutor:
         """This machine."""
         return (probe_node(),)
 
-    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
+    def places(self) -> Sequence[Place]:
+        """Here."""
+        return (Place(_HERE),)
+
+    def takers(self, job: Job) -> frozenset[str]:
         """Here or nowhere; whether the machine is of the job's class, the job finds out."""
         del job
-        return _HERE not in avoid
+        return frozenset({_HERE})
 
-    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Queue one try of a job."""
-        del avoid  # there is no other place; who asked `can_take` knows
+        del avoid, at  # there is no other place; who asked for places knows
         self._cancelled.discard(job.id)
         self._jobs.put((job, attempt))
 

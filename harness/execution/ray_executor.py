@@ -1,7 +1,8 @@
 """The Ray executor: jobs as streaming tasks, on a cluster or on one embedded in the driver.
 
 A task that no node can take would wait for ever, so a job is held against the facts of the live nodes, and Ray gets the
-names of those that can take it: whichever is free first has it.
+name of the one where it is wanted, if that can take it. Where somebody else has that one, or none is wanted, Ray gets
+the names of all that can take it: whichever is free first has it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
@@ -37,12 +38,15 @@ from harness.domain.stopping import StoppingRule
 from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
 from harness.execution.offers import QUIET_WORKERS, RAM_GIB, SLOT, is_mixed, labels_of, resources_of
+from harness.execution.order_places import Place
 from harness.execution.ray_inventory import NODE_ID, FleetNode, Inventory
 from harness.execution.ray_join import embed, first_line, join
 from harness.execution.run_job import run_job
 
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
+_HOLD_S = 30.0
+"""How long a job waits for the node where it is wanted: by then a worker has started even on a busy host."""
 _LEAVE_S = 20.0
 _OBJECT_STORE_BYTES = 100 * 1024**2
 _OTHER_VERSION = "its worker calls the job by another id: install the same version of moe-harness on all nodes"
@@ -57,6 +61,8 @@ class _Running:
         job: The job.
         attempt: Number of the try.
         avoid: Nodes that it must not go to.
+        at: Where it is wanted; empty: anywhere.
+        until: When it is wanted anywhere.
         nodes: Those that it may go to, as of when it was given to Ray.
         stream: Its events; ``None`` while it waits for a node that can take it.
         node_id: Where it runs; empty before it started.
@@ -68,12 +74,31 @@ class _Running:
     job: Job
     attempt: int
     avoid: frozenset[str]
+    at: str = ""
+    until: float = 0.0
     nodes: frozenset[str] = frozenset()
     stream: Any = None
     node_id: str = ""
     cancelled: bool = False
     moving: bool = False
     looked: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The nodes that can be used, as of one look.
+
+    Attributes:
+        version: Of the inventory.
+        places: The nodes.
+        alike: Those that have the same to offer: of each kind one is asked.
+        takers: By job, ids of those that can take it, once that was asked.
+    """
+
+    version: int
+    places: tuple[Place, ...]
+    alike: Mapping[object, Sequence[tuple[FleetNode, NodeFacts]]]
+    takers: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +174,7 @@ class RayExecutor:
         self._running: dict[str, _Running] = {}
         self._ready: list[JobEvent] = []
         self._owns_ray = False
+        self._fleet: _Fleet | None = None
         self._inventory = Inventory(address or "embedded")
 
     @property
@@ -195,27 +221,39 @@ class RayExecutor:
             where=self._address,
         )
 
-    @property
-    def slots(self) -> int:
-        """Whole slots over all nodes that can be used."""
-        return max(1, int(sum(node.resources[SLOT] for node, _ in self._usable())))
-
     def nodes(self) -> Sequence[NodeFacts]:
         """Facts of the live nodes, each with its host's name."""
         return tuple(facts for _, facts in self._usable())
 
-    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
-        """Whether a live node that is none of those to avoid has what the job needs."""
-        return any(not seat.refused for _, _, seat in self._seats(job, avoid))
+    def places(self) -> Sequence[Place]:
+        """The nodes that can be used. Main memory keeps the files of models that were read last."""
+        return self._known().places
 
-    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+    def takers(self, job: Job) -> frozenset[str]:
+        """The live nodes that have what the job needs."""
+        known = self._known()
+        name = job.id
+        if name not in known.takers:
+            alike = known.alike.values()
+            taking = [nodes for nodes in alike if not self._seat(job, nodes[0][0], nodes[0][1]).refused]
+            known.takers[name] = frozenset(node.id for nodes in taking for node, _ in nodes)
+        return known.takers[name]
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Submit one try, unless no live node could ever take it: then it has finished already."""
-        running = _Running(job, attempt, frozenset(avoid))
+        running = _Running(job, attempt, frozenset(avoid), at, time.monotonic() + _HOLD_S)
         if self._give(running):
             self._running[job.id] = running
         else:
             failure = Failure(FailureKind.INPUT_MISSING, self._refusal(job, avoid), "E-no-node")
             self._ready.append(Finished(job.id, attempt, failure))
+
+    def _known(self) -> _Fleet:
+        """The nodes as of the last look, and what was found out about them."""
+        version = self._inventory.version
+        if self._fleet is None or self._fleet.version != version:
+            self._fleet = _fleet_of(version, self._usable())
+        return self._fleet
 
     def _usable(self, avoid: Collection[str] = ()) -> Sequence[tuple[FleetNode, NodeFacts]]:
         return [(node, node.facts) for node in self._inventory.nodes(avoid) if node.facts is not None]
@@ -234,9 +272,7 @@ class RayExecutor:
     def _give(self, running: _Running) -> bool:
         """Give a try to Ray, for whichever of the nodes that can take it is free first; false where none can."""
         job = running.job
-        seats = {
-            node.id: (node, facts, seat) for node, facts, seat in self._seats(job, running.avoid) if not seat.refused
-        }
+        seats = {node.id: (node, facts, seat) for node, facts, seat in self._open_seats(running)}
         if not seats:
             return False
         gpus = {name: _gpus_of(job, facts, seat) for name, (_, facts, seat) in seats.items()}
@@ -248,6 +284,12 @@ class RayExecutor:
         running.nodes, running.moving = frozenset(seats), False
         running.stream = task.remote(job, running.attempt, self._rule, gpus)
         return True
+
+    def _open_seats(self, running: _Running) -> Sequence[tuple[FleetNode, NodeFacts, Seat]]:
+        """The node where a try is wanted, while it is and is there; else all that can take it."""
+        seats = [found for found in self._seats(running.job, running.avoid) if not found[2].refused]
+        wanted = [found for found in seats if found[0].id == running.at]
+        return wanted or seats
 
     def _refusal(self, job: Job, avoid: Collection[str]) -> str:
         """Why no node can take a job: what the nearest one lacks."""
@@ -288,19 +330,19 @@ class RayExecutor:
             )
 
     def _offer_anew(self) -> None:
-        """Let tries that have not started have the nodes that joined since they were given to Ray."""
-        version = self._inventory.version
+        """Let tries that have not started have the nodes that joined since, or all where the wanted one is taken."""
+        version, now = self._inventory.version, time.monotonic()
         for running in self._running.values():
-            if running.node_id or running.cancelled or running.moving or running.looked == version:
+            if running.node_id or running.cancelled or running.moving:
+                continue
+            if running.at and now > running.until:
+                running.at, running.looked = "", -1
+            if running.looked == version:
                 continue
             running.looked = version
             if running.stream is None:
                 self._give(running)
-            elif any(
-                node.id not in running.nodes
-                for node, _, seat in self._seats(running.job, running.avoid)
-                if not seat.refused
-            ):
+            elif any(node.id not in running.nodes for node, _, _ in self._open_seats(running)):
                 running.moving = True
                 _cancel(running.stream)
 
@@ -396,6 +438,17 @@ class RayExecutor:
             for running in lost
             for event in self._end(running, FailureKind.NODE_LOST, "its node is gone", "E-node-lost")
         ]
+
+
+def _fleet_of(version: int, usable: Sequence[tuple[FleetNode, NodeFacts]]) -> _Fleet:
+    places = tuple(
+        Place(node.id, max(1, int(node.resources[SLOT])), cache_bytes=facts.usable_ram_bytes) for node, facts in usable
+    )
+    alike: dict[object, list[tuple[FleetNode, NodeFacts]]] = {}
+    for node, facts in usable:
+        gpus = tuple(replace(gpu, uuid="") for gpu in facts.gpus)
+        alike.setdefault((replace(facts, name="", gpus=gpus), node.resources.get("GPU", 0)), []).append((node, facts))
+    return _Fleet(version, places, alike)
 
 
 def _end_without_ray() -> None:

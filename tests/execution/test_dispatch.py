@@ -18,6 +18,7 @@ from harness.execution.deadlines import deadline_s, silence_s
 from harness.execution.dispatch import Dispatcher
 from harness.execution.events import Ended, Finished, JobEvent, NodeSetAside, Progress, Started
 from harness.execution.node import probe_node
+from harness.execution.order_places import Place
 
 LOST = Failure(FailureKind.NODE_LOST, "gone", "E-node-lost")
 FULL = Failure(FailureKind.INFRASTRUCTURE, "No space left on device", "E-node-exhausted")
@@ -30,7 +31,6 @@ class ScriptedExecutor:
 
     name = "scripted"
     address = ""
-    slots = 1
 
     def __init__(self, script: dict[str, list[Failure | str | None]], places: Sequence[str] = ("one",)) -> None:
         self.script = {job: deque(ends) for job, ends in script.items()}
@@ -38,7 +38,8 @@ class ScriptedExecutor:
         self.submitted: list[tuple[str, int]] = []
         self.cancelled: list[str] = []
         self.avoided: list[set[str]] = []
-        self.places = list(places)
+        self.names = list(places)
+        self.broken: set[str] = set()
         self.started = self.closed = 0
 
     def start(self) -> None:
@@ -47,16 +48,19 @@ class ScriptedExecutor:
     def nodes(self) -> Sequence[NodeFacts]:
         return ()
 
-    def can_take(self, job: Job, avoid: Collection[str] = ()) -> bool:
-        del job
-        return bool(set(self.places) - set(avoid))
+    def places(self) -> Sequence[Place]:
+        return [Place(name) for name in self.names]
 
-    def submit(self, job: Job, attempt: int, avoid: Collection[str] = ()) -> None:
+    def takers(self, job: Job) -> frozenset[str]:
+        del job
+        return frozenset(self.names)
+
+    def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         self.avoided.append(set(avoid))
         self.submitted.append((job.id, attempt))
-        place = next((place for place in self.places if place not in avoid), "")
+        place = at or next((name for name in self.names if name not in avoid), "")
         self.queue.append(Started(job.id, attempt, NODE, f"host {place}", place))
-        end = self.script[job.id].popleft()
+        end = LOST if place in self.broken else self.script[job.id].popleft()
         if end == "queued":
             self.queue.pop()
         elif end != "silence":
@@ -191,9 +195,9 @@ def test_what_stays_with_its_node_is_only_tried_elsewhere(jobs: list[Job]) -> No
 
 
 def test_a_node_that_fails_everything_is_set_aside_and_told_once(jobs: list[Job]) -> None:
-    """Three different jobs in succession; the fourth and fifth never see it, and each job ends well elsewhere."""
-    executor = ScriptedExecutor({job.id: [LOST, None] for job in jobs[:3]}, places=("bad", "good"))
-    executor.script |= {job.id: deque([None]) for job in jobs[3:]}
+    """After three different jobs in succession the others never see it, and each job ends well elsewhere."""
+    executor = ScriptedExecutor({job.id: [None] for job in jobs}, places=("bad", "good"))
+    executor.broken = {"bad"}
     events = run(Dispatcher(lambda: executor), jobs)
     (aside,) = (event for event in events if isinstance(event, NodeSetAside))
     assert (aside.host, "3 different jobs" in aside.why) == ("host bad", True)
@@ -221,11 +225,11 @@ def test_a_job_whose_nodes_are_gone_waits_for_one_and_not_for_ever(jobs: list[Jo
         events: list[JobEvent] = []
         for event in dispatcher.events():
             if isinstance(event, Finished) and event.attempt == 1:
-                executor.places = []
+                executor.names = []
             if event is not None:
                 events.append(event)
             elif comes_back and now > 30:
-                executor.places = ["new"]
+                executor.names = ["new"]
             now += 10 if event is None else 0
         assert len(finished(events)) == (2 if comes_back else 1)
         assert sum(isinstance(event, Ended) for event in events) == 1
@@ -239,7 +243,7 @@ def test_a_job_that_waits_while_its_nodes_go_is_told(jobs: list[Job]) -> None:
     dispatcher.add(jobs[:1])
     ends = []
     for event in dispatcher.events():
-        executor.places = []
+        executor.names = []
         now += 10
         ends += [event] if isinstance(event, Finished) else []
     assert [end.failure.slug for end in ends if end.failure] == ["E-no-node-left"]
@@ -287,9 +291,9 @@ def test_what_only_another_node_can_do_waits_for_one_where_nodes_were_lost(jobs:
         if event is not None:
             events.append(event)
         elif now < 30:
-            executor.places, now = ["full"], now + 10
+            executor.names, now = ["full"], now + 10
         else:
-            executor.places = ["full", "again"]
+            executor.names = ["full", "again"]
             executor.queue.append(Finished(jobs[0].id, 2))
     assert [
         (event.attempt, event.failure and event.failure.slug) for event in events if isinstance(event, Finished)

@@ -1,0 +1,36 @@
+"""What lies at a place, as far as it fits: the models that were used last."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Models: TypeAlias = tuple[tuple[str, int], ...]
+"""What a job loads: key of each model's content, and its bytes."""
+
+
+class ModelsAtHand:
+    """The models of one place.
+
+    Args:
+        room: Bytes for them. The last one stays, whatever its size.
+        held: Those that lie there already, the one used last at the end.
+    """
+
+    def __init__(self, room: int, held: Models = ()) -> None:
+        self._room = room
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self.use(held)
+
+    def use(self, models: Models) -> None:
+        """Have models lie there, used last; the oldest ones make room."""
+        for key, size in models:
+            self._sizes[key] = size
+            self._sizes.move_to_end(key)
+        while len(self._sizes) > 1 and sum(self._sizes.values()) > self._room:
+            self._sizes.popitem(last=False)
+
+    def missing(self, models: Iterable[tuple[str, int]]) -> int:
+        """Bytes of those models that would have to be loaded."""
+        return sum([size for key, size in models if key not in self._sizes])

@@ -1,0 +1,134 @@
+"""Which job goes to which free slot next: jobs of one model where it lies, longest first, scarce places for their own.
+
+Nothing here knows executors or clocks: who drives it says what time it is, which places there are, and what ended. The
+dispatcher does that, and a simulator drives the same code. It is asked again at each event, so that what really
+happened counts, not what was thought.
+
+A free slot takes, in this order:
+
+1. what has been passed over for too long;
+2. what would be the last to end if it began any later;
+3. what the fewest slots can take: of that first what needs no load, then the model that has too few slots for its share
+   of the work, of each model the longest job.
+
+Slots at which the model lies choose first. A slot stays free where a job would end later, with the load, than the
+places would be through that use its model: nothing would be won but a load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.execution.at_hand import ModelsAtHand
+from harness.execution.order_choice import Choice
+from harness.execution.order_places import Place, Run, Site
+from harness.execution.order_tasks import Task, Waiting
+
+_LEARN_FROM = 3
+"""Ends from which on what was thought is corrected by what was so."""
+
+
+class Order:
+    """Decides, task by task. Equal calls give equal answers."""
+
+    def __init__(self) -> None:
+        self._sites: dict[str, Site] = {}
+        self._waiting = Waiting()
+        self._runs: dict[str, Run] = {}
+        self._ends = 0
+        self._thought_s = self._took_s = 0.0
+
+    def __len__(self) -> int:
+        """Tasks that wait."""
+        return len(self._waiting)
+
+    def set_places(self, places: Iterable[Place]) -> None:
+        """Say which places there are. What was placed where one is gone is so until its end is told."""
+        sites = {}
+        for place in places:
+            site = self._sites.get(place.id) or Site(place, ModelsAtHand(place.cache_bytes, place.holds))
+            site.place = place
+            sites[place.id] = site
+        self._sites = sites
+
+    def add(self, task: Task) -> None:
+        """Have a task wait for a slot, in place of what waits under its name. An equal one keeps its turn."""
+        if self._waiting.get(task.id) != task:
+            self._waiting.drop(task.id)
+            self._waiting.add(task)
+
+    def drop(self, task: str) -> None:
+        """Have a task wait no more, if it does."""
+        self._waiting.drop(task)
+
+    def next(self, now: float) -> tuple[str, str] | None:
+        """Place one task; to be asked until it places none.
+
+        Args:
+            now: Seconds, monotonic.
+
+        Returns:
+            Task and place, whose slot is taken from now on; ``None``: nothing is to be begun before something happens.
+        """
+        free = [site for site in self._sites.values() if site.is_free]
+        if not free or not self._waiting:
+            return None
+        if len(self._sites) == 1:
+            found = self._as_they_came(free[0])
+        else:
+            found = Choice(self._sites, self._waiting, now, self._pace).among(free)
+        if found is None:
+            return None
+        site, task = found
+        self._waiting.take(task)
+        self._begin(task, site, now)
+        return task.id, site.place.id
+
+    def moved(self, task: str, place: str, now: float) -> None:
+        """Say where a task began in truth. One that was placed by somebody else is nothing to the order."""
+        run = self._runs.get(task)
+        if run is not None and run.place != place and place in self._sites:
+            self._leave(run)
+            self._begin(run.task, self._sites[place], now)
+
+    def ended(self, task: str, now: float, *, whole: bool = True) -> None:
+        """Say that a task ended. One that was placed by somebody else is nothing to the order.
+
+        Args:
+            task: The task.
+            now: Seconds, monotonic.
+            whole: It did all that it was to do: how long that took tells of others.
+        """
+        run = self._runs.pop(task, None)
+        if run is None:
+            return
+        self._leave(run)
+        took = now - run.began - run.load_s
+        if whole and took > 0:
+            self._ends += 1
+            self._thought_s += run.task.seconds
+            self._took_s += took
+
+    @property
+    def _pace(self) -> float:
+        """What a second that was thought really takes."""
+        return self._took_s / self._thought_s if self._ends >= _LEARN_FROM and self._thought_s else 1.0
+
+    def _as_they_came(self, site: Site) -> tuple[Site, Task] | None:
+        """At a place alone no order is quicker, but for loads; what people gave is the one that they know."""
+        first = None
+        for task in self._waiting:
+            if site.place.id in task.places:
+                if not site.load_s(task.models):
+                    return site, task
+                first = first or (site, task)
+        return first
+
+    def _begin(self, task: Task, site: Site, now: float) -> None:
+        run = Run(task, site.place.id, now, site.load_s(task.models))
+        self._runs[task.id] = site.runs[task.id] = run
+        site.at_hand.use(task.models)
+
+    def _leave(self, run: Run) -> None:
+        if run.place in self._sites:
+            self._sites[run.place].runs.pop(run.task.id, None)
