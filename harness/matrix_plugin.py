@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         resume=_given_path(config, config.option.moe_resume),
         gate=_given_path(config, config.option.moe_gate),
         changed=_given_path(config, config.option.moe_changed),
+        shard=config.option.moe_shard,
     )
     try:
         check_settings()
@@ -97,6 +98,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return None
     name = matrix.plan.matrix_name
     lines = [forecast_plan(matrix.plan, matrix.known).headline(), matrix.broken.headline if matrix.broken else ""]
+    lines += [matrix.sharded.headline] if matrix.sharded else []
     lines += [matrix.chosen.headline] if matrix.chosen else []
     return "\n".join(f"matrix {name}: {line}" for line in lines if line) or None
 
@@ -288,9 +290,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _say_nothing_is_measured(session: pytest.Session, matrix: MatrixSession) -> None:
-    """In the journal; that no changed path asks for anything is no failure to collect."""
+    """In the journal; that no changed path asks for anything, or other shards have all, is no failure to collect."""
     matrix.begin_nothing()
-    unneeded = matrix.chosen is not None and not matrix.chosen.choice.needed
+    unneeded = matrix.sharded is not None or (matrix.chosen is not None and not matrix.chosen.choice.needed)
     if unneeded and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
 

@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATTERN",
         help="only cases whose id matches (glob or part) or whose contrast is called so; '!' takes away; repeatable",
     )
+    group.addoption("--moe-shard", default="", metavar="CLASS[:K/N],...|auto", help="only cases of these node classes")
     group.addoption("--moe-references", metavar="DIR", help="recorded outputs (default: references, beside the matrix)")
     group.addoption("--moe-resume", metavar="JOURNAL", help="go on with the broken run of this journal (or its folder)")
     group.addoption("--moe-gate", metavar="FILE", help="a merge gate's policy: only what its budget in minutes decides")

@@ -20,7 +20,7 @@ from harness.reporting.clean import clean, one_line
 from harness.reporting.codec import encode
 from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.markdown import code, fenced
-from harness.reporting.replay import read_journal
+from harness.reporting.replay import read_night
 from harness.reporting.state import JournalState
 from harness.running.options import DEFAULT_REPORTS
 
@@ -29,16 +29,16 @@ _PIPE_WIDTH = 120
 
 @click.command()
 @click.argument("case", required=False)
-@click.argument("journal", required=False, type=click.Path(path_type=Path))
+@click.argument("journals", metavar="[JOURNAL]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Everything instead of one screen.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
-def explain(case: str | None, journal: Path | None, everything: bool, form: str) -> None:
+def explain(case: str | None, journals: tuple[Path, ...], everything: bool, form: str) -> None:
     """Explain CASE of JOURNAL (a journal.jsonl or its folder [moe-reports]): its interval, quads, arms side by side.
 
     CASE is an id, a part of one that names no other, a glob, or a contrast. Without CASE, what the reds of the journal
-    share. Exit codes: 0 fine, 2 no such case or journal.
+    share. Several journals are the shards of one night. Exit codes: 0 fine, 2 no such case or journal.
     """
-    wanted, state = _read(case, journal)
+    wanted, state = _read(case, journals)
     if wanted is None:
         night = explain_night(state)
         sections = night_sections(night, everything=everything)
@@ -56,15 +56,15 @@ def explain(case: str | None, journal: Path | None, everything: bool, form: str)
         _print(sections, console if console.is_terminal else Console(width=_PIPE_WIDTH))
 
 
-def _read(case: str | None, journal: Path | None) -> tuple[str | None, JournalState]:
-    """What is asked, and of what: a journal may stand alone."""
-    if case is not None and journal is None and _is_journal(Path(case)):
-        return None, _planned(Path(case))
-    return case, _planned(journal or Path(DEFAULT_REPORTS))
+def _read(case: str | None, journals: tuple[Path, ...]) -> tuple[str | None, JournalState]:
+    """What is asked, and of what: journals may stand alone."""
+    if case is not None and _is_journal(Path(case)):
+        return None, _planned((Path(case), *journals))
+    return case, _planned(journals or (Path(DEFAULT_REPORTS),))
 
 
-def _planned(journal: Path) -> JournalState:
-    state = read_journal(journal)
+def _planned(journals: tuple[Path, ...]) -> JournalState:
+    state = read_night(journals)
     if not state.planned:
         message = "no case is planned in it: not a journal, or one whose first lines are lost"
         raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{state.path}")

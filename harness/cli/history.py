@@ -21,6 +21,7 @@ from harness.history.bench_files import bench_runs
 from harness.history.history import History
 from harness.history.records import RunRecord, run_record
 from harness.reporting.clean import clean
+from harness.reporting.joining import lost_states
 from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.replay import read_runs
 
@@ -166,7 +167,10 @@ def _runs(file: str, night: date | None) -> Iterator[RunRecord]:
     path = Path(file) / JOURNAL_NAME if Path(file).is_dir() else Path(file)
     content = file_content(f"{path}")
     if _JOURNAL_LINE.match(content):
-        for state in read_runs(path):
+        states = read_runs(path)
+        if len(states) > 1:
+            _note_problems(f"{path}", (told for lost in lost_states(states) for told in lost.joined or ()))
+        for state in states:
             yield run_record(state, night)
             _note_problems(f"{path}", (f"line {each.line}: {each.message}" for each in state.problems))
         return

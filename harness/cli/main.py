@@ -26,6 +26,7 @@ _COMMANDS = (
     "run",
     "reference",
     "report",
+    "journal",
     "explain",
     "replay",
     "bundle",

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from harness.domain.errors import BadInput
 from harness.history.history import History
 from harness.history.series import Series
 from harness.pages.writing import write_reports
@@ -18,28 +17,30 @@ from harness.reporting.codec import encode
 from harness.reporting.outcomes import exit_code
 from harness.reporting.page import markdown_page
 from harness.reporting.projections import notes
-from harness.reporting.replay import read_journal
+from harness.reporting.replay import read_night
 from harness.reporting.state import JournalState
 from harness.reporting.summary import print_summary, summary_text
 
 
 @click.command()
-@click.argument("journal", type=click.Path(path_type=Path))
+@click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the reports [the journal's].")
 @click.option(
     "--history", "address", metavar="FILE|URL", help="Show each case's nights in the page, from this history."
 )
 @click.option("--format", "form", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 @click.pass_context
-def report(context: click.Context, journal: Path, out: Path | None, address: str | None, form: str) -> None:
+def report(
+    context: click.Context, journals: tuple[Path, ...], out: Path | None, address: str | None, form: str
+) -> None:
     """Make junit.xml, summary.txt and report.html again from JOURNAL, a journal.jsonl or the folder that holds it.
 
-    What never finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
+    Several are the shards of one night, and need --out; of one shard alone, the report is of its cases. What never
+    finished is an error in them. Exit codes: 0 fine, 1 a check failed, 2 no journal, 3 undecided or errors.
     """
-    state = read_journal(journal)
-    if state.run is None and not state.planned:
-        message = "there is no run in it: not a journal, or one whose first lines are lost"
-        raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{journal}")
+    if len(journals) > 1 and out is None:
+        raise click.UsageError("several journals have no folder in common for their reports: say --out DIR")
+    state = read_night(journals)
     write_reports(state, out or state.path.parent, _nights(address, state) if address else {})
     verdicts = state.final_verdicts()
     if form == "json":

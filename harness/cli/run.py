@@ -29,6 +29,7 @@ _NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness
 )
 @click.option("--ray-address", default="", metavar="ADDRESS", help="Join this Ray cluster instead of a local one.")
 @click.option("--select", "patterns", multiple=True, metavar="PATTERN", help="Only cases whose id matches; repeatable.")
+@click.option("--shard", default="", metavar="CLASS[:K/N],...|auto", help="Only the cases of these node classes.")
 @click.option("--reports", type=click.Path(path_type=Path), default=DEFAULT_REPORTS, show_default=True)
 @click.option(
     "--references", type=click.Path(path_type=Path), help="Folder of recorded outputs [references, beside the matrix]."
@@ -45,6 +46,7 @@ def run(  # noqa: PLR0917 - click passes by name
     executor: str,
     ray_address: str,
     patterns: tuple[str, ...],
+    shard: str,
     reports: Path,
     references: Path | None,
     resume: Path | None,
@@ -64,6 +66,7 @@ def run(  # noqa: PLR0917 - click passes by name
     ours += [f"--matrix={matrix}"] if matrix else []
     ours += [f"--ray-address={ray_address}"] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]
+    ours += [f"--moe-shard={shard}"] if shard else []
     ours += [f"--moe-references={references.absolute()}"] if references else []
     ours += [f"--moe-resume={resume.absolute()}"] if resume else []
     ours += [f"--moe-gate={gate.absolute()}"] if gate else []
@@ -96,7 +99,8 @@ def _exit_code(code: int | pytest.ExitCode, reports: Path, *, ran: bool) -> int:
     if not ran:
         return int(code)
     state = read_journal(reports)
-    if state.choice is not None and not state.choice.needed:
+    nothing_here = state.shard is not None and not state.planned
+    if nothing_here or (state.choice is not None and not state.choice.needed):
         return int(code)
     found = exit_code(state.final_verdicts(), complete=state.complete_plan)
     # A project can have tests of its own under the marker: the journal knows nothing of them.

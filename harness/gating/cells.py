@@ -14,20 +14,12 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Status
 from harness.gating.words import Weight
 from harness.planning.select import matcher
+from harness.reporting.joining import lost_states
 from harness.reporting.journal import JOURNAL_NAME
+from harness.reporting.outcomes import badness
 from harness.reporting.replay import read_journal
 from harness.reporting.state import JobTry, JournalState
 
-_BADNESS = (
-    Status.NOT_APPLICABLE,
-    Status.PASS,
-    Status.UNSUPPORTED,
-    Status.INCONCLUSIVE,
-    Status.NOT_JUDGED,
-    Status.ERROR,
-    Status.FAIL,
-)
-"""Of two verdicts on one case the later one here counts: a node that can't answer gives way to one that did."""
 _MOST_NAMED = 3
 
 
@@ -130,18 +122,19 @@ def read_journals(paths: Sequence[Path]) -> Journals:
 
 
 def joined(states: Sequence[JournalState], problems: Sequence[Problem] = ()) -> Journals:
-    """One verdict for each case of several journals."""
-    told = [*problems, *(problem for state in states for problem in _problems_of(state))]
+    """One verdict for each case of several journals; what shards lost between them is an error of its own."""
+    told_by = [*states, *lost_states(states)]
+    told = [*problems, *(problem for state in told_by for problem in _problems_of(state))]
     cells: dict[str, Cell] = {}
     doubles: dict[str, list[Cell]] = {}
-    for state in states:
+    for state in told_by:
         for cell in _cells_of(state):
             known = cells.get(cell.id)
             if known is None:
                 cells[cell.id] = cell
                 continue
             doubles.setdefault(cell.id, [known]).append(cell)
-            cells[cell.id] = max(known, cell, key=lambda each: _BADNESS.index(each.verdict.status))
+            cells[cell.id] = max(known, cell, key=lambda each: badness(each.verdict.status))
     told += _doubles(doubles)
     told += _unlike(states)
     left = {case: each for state in states for case, each in state.left.items() if case not in cells}
@@ -180,6 +173,8 @@ def _problems_of(state: JournalState) -> Iterator[Problem]:
     for lost_line in state.problems:
         if lost_line.line:
             yield Problem("E-gate-lost-line", f"{where}: line {lost_line.line}", lost_line.message, Weight.TOLD)
+    for told in state.joined or ():
+        yield Problem("E-gate-shards", where, told, Weight.TOLD)
     if state.run is not None and not state.finished:
         message = "the run did not come to its end: what it had not decided is absent"
         yield Problem("E-gate-unfinished", where, message, Weight.TOLD)

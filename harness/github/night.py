@@ -8,12 +8,12 @@ from pathlib import Path
 
 from harness.domain.errors import BadInput, HarnessError
 from harness.domain.verdict import Verdict
-from harness.domain.words import Status
+from harness.reporting.joining import lost_states
+from harness.reporting.outcomes import badness
 from harness.reporting.projections import notes
 from harness.reporting.replay import read_journal
+from harness.reporting.state import JournalState
 from harness.reporting.summary import status_rank
-
-_NOT_HERE = Status.NOT_APPLICABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ def read_night(paths: Sequence[Path]) -> Night:
     """Read journals, or the folders that hold them. What is wrong with one of them is no reason to lose the others."""
     chosen: dict[tuple[str, str], Verdict] = {}
     told: list[str] = []
+    states: list[JournalState] = []
     problems: list[HarnessError] = []
     for path in paths:
         try:
@@ -58,7 +59,12 @@ def read_night(paths: Sequence[Path]) -> Night:
         except HarnessError as error:
             problems.append(error)
             continue
+        states.append(state)
         told += [f"{path}: {note}" for note in notes(state)]
+    for lost in lost_states(states):
+        states.append(lost)
+        told += lost.joined or ()
+    for state in states:
         for verdict in state.final_verdicts():
             known = chosen.get((state.name, verdict.case))
             chosen[state.name, verdict.case] = verdict if known is None else _counts(known, verdict)
@@ -68,9 +74,7 @@ def read_night(paths: Sequence[Path]) -> Night:
 
 def _counts(one: Verdict, other: Verdict) -> Verdict:
     """The worse of two; that a node is not of the class says nothing about one that is."""
-    if _NOT_HERE in (one.status, other.status):
-        return other if one.status is _NOT_HERE else one
-    return min(one, other, key=lambda each: status_rank(each.status))
+    return max(one, other, key=lambda each: badness(each.status))
 
 
 def _worst_first(found: Found) -> tuple[int, float, str, str]:

@@ -29,6 +29,7 @@ from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.reporting.codec import encode, encode_case
+from harness.reporting.whole_plan import Shard
 
 SCHEMA = 1
 JOURNAL_NAME = "journal.jsonl"
@@ -126,6 +127,10 @@ class JournalWriter:
     def run_started(self, info: RunInfo) -> None:
         """A run begins. The lines of its plan come next."""
         self._append("run_started", **encode(info))
+
+    def shard(self, shard: Shard) -> None:
+        """Of which part of which whole plan this run is."""
+        self._append("shard", **encode(shard))
 
     def planned(self, planned: PlannedCase) -> None:
         """One case of the plan, complete: it can be judged again from here."""

@@ -11,6 +11,24 @@ from harness.domain.words import Pitfall, Status
 
 _UNDECIDED = frozenset({Status.ERROR, Status.INCONCLUSIVE, Status.NOT_JUDGED})
 
+_BADNESS = (
+    Status.NOT_APPLICABLE,
+    Status.PASS,
+    Status.UNSUPPORTED,
+    Status.INCONCLUSIVE,
+    Status.NOT_JUDGED,
+    Status.ERROR,
+    Status.FAIL,
+)
+
+
+def badness(status: Status) -> int:
+    """Of several verdicts on one case the one with the most of it counts.
+
+    A node that can't answer gives way to one that did, an error to a finding.
+    """
+    return _BADNESS.index(status)
+
 
 def exit_code(verdicts: Sequence[Verdict], *, complete: bool = True) -> int:
     """The exit code of a run: a finding first, then what is undecided or has erred, else fine.

@@ -34,13 +34,18 @@ def notes(state: JournalState) -> list[str]:
     told = [
         f"line {problem.line}: {problem.message}" if problem.line else problem.message for problem in state.problems
     ]
+    told.extend(state.joined or ())
     told.extend(state.set_aside)
     told.extend(_troubles(state))
     told.extend(f"the run broke and was resumed at {time}" for time in state.resumed)
     if state.run is None:
         told.append("the journal does not say how the run started")
     elif not state.finished:
-        told.append("the run did not come to its end")
+        told.append("the run did not come to its end" if state.joined is None else "the night is not whole")
+    if state.shard is not None:
+        told.append(
+            f"shard {state.shard.text}, {len(state.planned)} of the {len(state.shard.plan.cases)} cases of a night"
+        )
     return told
 
 

@@ -20,18 +20,22 @@ from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind
 from harness.reporting.codec import decode, decode_case
+from harness.reporting.joining import joined_night
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
 from harness.reporting.state import JobTry, JournalState, Problem
+from harness.reporting.whole_plan import Shard
 
 Event: TypeAlias = dict[str, Any]
 
 _MAX_SHOWN = 200
 _BEGINS = b'"event": "run_started"'
 """As the writer spells it; inside of a text its quotation marks would be escaped."""
+MERGED = b'"event": "journals_merged"'
+"""What the first line of several journals in one file has."""
 
 
 def read_journal(path: Path) -> JournalState:
-    """Read a journal.
+    """Read a journal; one that was merged of several is read as one night.
 
     Args:
         path: The file, or the folder that holds ``journal.jsonl``.
@@ -40,9 +44,31 @@ def read_journal(path: Path) -> JournalState:
         BadInput: If there is no such file, or a newer harness wrote it.
     """
     file, lines = _lines(path)
+    if MERGED in lines[0]:
+        return joined_night(_runs(file, lines), file)
     replay = _Replay(file)
     _take_all(replay, 1, lines)
     return replay.state()
+
+
+def read_night(paths: Sequence[Path]) -> JournalState:
+    """Read one journal, or several as one night.
+
+    Raises:
+        BadInput: As of `read_journal` and `joined_night`, and ``E-no-journal`` for one without any run.
+    """
+    states = []
+    for path in paths:
+        state = read_journal(path)
+        if state.run is None and not state.planned:
+            message = "there is no run in it: not a journal, or one whose first lines are lost"
+            raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
+        states.append(state)
+    if len(states) == 1:
+        return states[0]
+    runs = {state.path.resolve(): state for state in states}
+    parts = [read_runs(path) if state.joined is not None else (state,) for path, state in runs.items()]
+    return joined_night([part for each in parts for part in each], states[0].path)
 
 
 def read_runs(path: Path) -> tuple[JournalState, ...]:
@@ -50,8 +76,16 @@ def read_runs(path: Path) -> tuple[JournalState, ...]:
 
     Arguments and errors as of `read_journal`, which reads all of it as one state.
     """
-    file, lines = _lines(path)
-    begins = [number for number, line in enumerate(lines) if _BEGINS in line] or [0]
+    return _runs(*_lines(path))
+
+
+def begins_run(line: bytes) -> bool:
+    """Whether a line of a journal is the first one of a run."""
+    return _BEGINS in line
+
+
+def _runs(file: Path, lines: list[bytes]) -> tuple[JournalState, ...]:
+    begins = [number for number, line in enumerate(lines) if begins_run(line)] or [0]
     begins[0] = 0
     states = []
     for start, end in zip(begins, [*begins[1:], len(lines)], strict=True):
@@ -90,6 +124,7 @@ class _Replay:
         self._problems: list[Problem] = []
         self._left: dict[str, LeftToNight] = {}
         self._choice: Choice | None = None
+        self._of: Shard | None = None
         self._started = ""
         self._torn = 0
         self._finished = False
@@ -97,6 +132,8 @@ class _Replay:
         self._set_aside: list[str] = []
         self._handlers: dict[str, Callable[[Event], None]] = {
             "run_started": self._run_started,
+            "shard": self._shard,
+            "journals_merged": lambda _: None,
             "planned": self._plan,
             "chosen": self._chosen,
             "left_to_night": self._left_to_night,
@@ -147,6 +184,7 @@ class _Replay:
             started=self._started,
             choice=self._choice,
             left=self._left,
+            shard=self._of,
         )
 
     def _take(self, event: Event) -> None:
@@ -159,6 +197,9 @@ class _Replay:
         self._run = decode(RunInfo, event)
         self._started = str(event["t"])
         self._finished = False
+
+    def _shard(self, event: Event) -> None:
+        self._of = decode(Shard, event)
 
     def _chosen(self, event: Event) -> None:
         self._choice = decode(Choice, event)

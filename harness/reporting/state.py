@@ -21,6 +21,7 @@ from harness.judging.record import JobRecord
 from harness.judging.shares import shared_seconds
 from harness.judging.wording import expected_text
 from harness.reporting.journal import PlannedCase, RunInfo
+from harness.reporting.whole_plan import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ class JournalState:
         started: Time of its last ``run_started``, UTC; empty if there is none.
         choice: Of a merge gate's run, by what its cases were chosen.
         left: Cases by id that it left to the night; they are not among the planned ones.
+        shard: Of which whole plan its cases are a part; ``None``: they are all.
+        joined: Of several journals read as one, what their readers should know; ``None``: it is of one run.
     """
 
     path: Path
@@ -144,6 +147,8 @@ class JournalState:
     set_aside: tuple[str, ...] = ()
     choice: Choice | None = None
     left: Mapping[str, LeftToNight] = field(default_factory=dict)
+    shard: Shard | None = None
+    joined: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -158,7 +163,8 @@ class JournalState:
     @property
     def complete_plan(self) -> bool:
         """Whether every case that the run announced has its line: a driver can die while it writes the plan."""
-        return self.run is not None and 0 < len(self.planned) >= self.run.cases
+        some = bool(self.planned) or self.shard is not None  # a shard may have nothing to do
+        return self.run is not None and some and len(self.planned) >= self.run.cases
 
     @property
     def undecided(self) -> tuple[str, ...]:

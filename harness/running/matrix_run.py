@@ -24,6 +24,7 @@ from harness.judging.shares import shared_seconds
 from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import held_against, narrowed
 from harness.reporting import journal
+from harness.reporting.whole_plan import Shard
 from harness.running.gate_choice import Chosen
 from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
@@ -47,6 +48,7 @@ class MatrixRun:
         known: What is known of spreads: the jobs, and so the journal, get it.
         goldens: Where outputs are on record, likewise; ``None``: nothing asks for any.
         chosen: Of a merge gate's run, by what the plan was cut down and what it leaves to the night.
+        shard: Of which whole plan it is a part; ``None``: it is all of it.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class MatrixRun:
         *,
         goldens: Goldens | None = None,
         chosen: Chosen | None = None,
+        shard: Shard | None = None,
     ) -> None:
         self._plan = plan
         self._known = known
         self._goldens = goldens
         self._chosen = chosen
+        self._shard = shard
         self._executor = executor
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
@@ -198,6 +202,8 @@ class MatrixRun:
     def _write_plan(self, plan: Plan) -> None:
         info = journal.RunInfo(plan.matrix_name, self._executor, len(plan.cases), _versions(), self._policy)
         self._journal.run_started(info)
+        if self._shard:
+            self._journal.shard(self._shard)
         if self._chosen:
             self._journal.chosen(self._chosen.choice)
             for left in self._chosen.left:

@@ -29,6 +29,7 @@ from harness.running.golden_file import FOLDER, Goldens
 from harness.running.known_spreads import KnownSpreads
 from harness.running.known_tolerances import KnownTolerances
 from harness.running.resuming import Resumption, copy_journal
+from harness.running.sharding import Sharded, shard_of
 from harness.running.spread_file import read_spreads, spreads_path
 from harness.running.tolerance_file import tolerances_in, tolerances_path
 
@@ -50,6 +51,7 @@ class RunOptions:
         gate: Policy of a merge gate, by which cases are chosen; ``None``: all are run.
         changed: List of changed paths for it; ``None``: everything is asked for.
         resume: Journal of a broken run to go on with, or its folder; ``None``: a new run.
+        shard: Which part of the plan is run here; empty: all of it.
     """
 
     matrix: str | None
@@ -61,6 +63,7 @@ class RunOptions:
     gate: Path | None = None
     changed: Path | None = None
     resume: Path | None = None
+    shard: str = ""
 
     def plan(self) -> Plan:
         """The plan of the matrix.
@@ -69,6 +72,14 @@ class RunOptions:
             BadInput: Whatever is wrong with the matrix or the selection.
         """
         return plan_matrix(self.matrix, self.select, elsewhere=bool(self.ray_address))
+
+    def sharded(self, plan: Plan) -> Sharded | None:
+        """The part of a plan that is run here; ``None``: all of it.
+
+        Raises:
+            BadInput: As of `shard_of`.
+        """
+        return shard_of(plan, self.shard) if self.shard else None
 
     def chosen(self, plan: Plan, known: KnownSpreads) -> Chosen | None:
         """What a merge gate has to measure of a plan; ``None``: no gate is asked for.

@@ -63,11 +63,14 @@ def resumption(source: Path, plan: Plan) -> Resumption | None:
         What there is to go on with; ``None`` where the run broke before its plan was written: it begins anew.
 
     Raises:
-        BadInput: ``E-no-journal``, ``E-journal-schema``; ``E-resume-other-plan``: the cases of the journal are not
-            those of the matrix, with the differences.
+        BadInput: ``E-no-journal``, ``E-journal-schema``; ``E-resume-merged``: it is of several runs;
+            ``E-resume-other-plan``: the cases of the journal are not those of the matrix, with the differences.
     """
     file = source / JOURNAL_NAME if source.is_dir() else source
     state = read_journal(file)
+    if state.joined is not None:
+        hint = "go on with the shard's own journal where it was left, then merge again"
+        raise BadInput("E-resume-merged", "this journal was merged of several", hint=hint, where=f"{file}")
     if not state.complete_plan:
         return None
     own = _same_plan(file, state, plan)

@@ -32,6 +32,9 @@ class MatrixSession:
         self.worker = worker
         self.known = options.known_spreads()
         self.plan: Plan = options.plan()
+        self.sharded = options.sharded(self.plan)
+        if self.sharded is not None:
+            self.plan = self.sharded.plan
         self.chosen = options.chosen(self.plan, self.known)
         if self.chosen is not None:
             self.plan = self.chosen.plan
@@ -108,13 +111,14 @@ class MatrixSession:
             self.known,
             goldens=self.goldens,
             chosen=self.chosen,
+            shard=self.sharded.shard if self.sharded else None,
         )
         return self._run
 
     @property
     def nothing_chosen(self) -> bool:
-        """Whether a merge gate's run has nothing to measure: all is left to the night."""
-        return self.chosen is not None and not self.plan.cases
+        """Whether there is rightly nothing to measure: a gate leaves all to the night, or other shards have all."""
+        return (self.chosen is not None or self.sharded is not None) and not self.plan.cases
 
     def begin_nothing(self) -> None:
         """Say in the journal that nothing is measured, and why."""
