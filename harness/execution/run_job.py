@@ -27,7 +27,7 @@ from harness.execution.node import probe_node
 from harness.execution.preparing import Prepared, prepare
 from harness.execution.process import Supervisor
 from harness.execution.schedule import Schedule
-from harness.execution.telemetry.nvml import open_gpus
+from harness.execution.telemetry.vendors import open_gpus
 from harness.models.usage import cache_held
 
 _LOCK_WAIT_S = 3600.0

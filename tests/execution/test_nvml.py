@@ -10,8 +10,8 @@ from fake_nvml import FakeNvml
 
 from harness.domain.measurement import GpuState
 from harness.domain.node import Gpu
-from harness.execution.telemetry.gpus import GpuReading, Look, NoGpus, summarize
-from harness.execution.telemetry.nvml import open_gpus, open_nvml
+from harness.execution.telemetry.gpus import GpuReading, Look, summarize
+from harness.execution.telemetry.nvml import open_nvidia, open_nvml
 
 UUID = "GPU-1"
 GPU = Gpu("NVIDIA H200", 143771 << 20, "580.159.04", UUID)
@@ -69,10 +69,6 @@ def test_older_bindings_know_the_older_name() -> None:
     assert open_nvml(nvml, [GPU]).read()[0].slowdowns == ()
 
 
-def test_without_gpus_nothing_is_said() -> None:
-    assert open_gpus([]) == NoGpus("")
-
-
 def test_missing_bindings_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 
@@ -82,7 +78,7 @@ def test_missing_bindings_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPa
         return real(name, package)
 
     monkeypatch.setattr(importlib, "import_module", refuse)
-    assert "moe-harness[gpu]" in open_gpus([GPU]).unavailable
+    assert "moe-harness[gpu]" in open_nvidia([GPU]).unavailable
 
 
 def test_a_driver_that_does_not_start_is_said() -> None:

@@ -25,14 +25,12 @@ _SLOWDOWNS = {
 _UNKNOWN_STATE = 32
 
 
-def open_gpus(gpus: Sequence[Gpu]) -> GpuSource:
+def open_nvidia(gpus: Sequence[Gpu]) -> GpuSource:
     """The source for the visible GPUs of a node; one that tells why, where they can't be watched.
 
     Args:
-        gpus: The GPUs as probed.
+        gpus: The GPUs as probed, at least one.
     """
-    if not gpus:
-        return NoGpus()
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
