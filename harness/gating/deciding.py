@@ -13,7 +13,15 @@ from harness.domain.words import Status
 from harness.gating.cells import Journals, Problem
 from harness.gating.changed import Asked
 from harness.gating.effects import Effects, Judged
-from harness.gating.guards import is_unneeded, none_may_block, nothing_measured, other_choice, pattern_problems, too_few
+from harness.gating.guards import (
+    is_unneeded,
+    none_can_fail,
+    none_may_block,
+    nothing_measured,
+    other_choice,
+    pattern_problems,
+    too_few,
+)
 from harness.gating.labels import Label
 from harness.gating.policy import Policy
 from harness.gating.waiving import Waiver
@@ -89,9 +97,10 @@ def decide(
     problems = [
         *journals.problems,
         *pattern_problems(policy, journals, file),
-        *too_few(policy, cells, journals, file),
+        *too_few(policy, effects, journals, file),
         *other_choice(policy, journals.states, asked, file),
         *none_may_block(effects, cells, journals),
+        *none_can_fail(policy, cells),
     ]
     unneeded = is_unneeded(journals, asked)
     if not unneeded and not any(cell.verdict.status in _MEASURED for cell in journals.cells):

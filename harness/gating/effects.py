@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from harness.domain.case import FloorCheck
+from harness.domain.words import Kind
 from harness.gating.cells import Cell, Journals
 from harness.gating.findings import finding_of
 from harness.gating.labels import Label, alert_id
-from harness.gating.policy import Policy
+from harness.gating.policy import CellsEntry, Policy
 from harness.gating.stages import Staged, Stages
 from harness.gating.trading import beyond_limits, groups_of, traded
 from harness.gating.waiving import Waiver, Waivers, waiver_text
@@ -18,6 +19,7 @@ from harness.gating.words import Effect, Finding, Stage
 
 _OF_STAGE = {Stage.BLOCK: Effect.BLOCK, Stage.WARN: Effect.WARN, Stage.SHADOW: Effect.SHADOW}
 _OF_FLOORS = (Finding.FLOOR, Finding.INCONCLUSIVE)
+_SPEEDS = f"{Kind.THROUGHPUT}/"
 _WAIVABLE = (Effect.BLOCK, Effect.UNDECIDED, Effect.WARN)
 
 
@@ -68,6 +70,7 @@ class Effects:
         self._stages = Stages(policy, labels)
         self._labels = {label.id: label.label for label in labels}
         self._waivers = Waivers(policy.waivers, today)
+        self._names = journals.names
         self._groups = groups_of(journals.cells)
         found = (beyond_limits(group, policy.limits) for group in self._groups.values())
         self._beyond = {case: each for cases in found for case, each in cases.items()}
@@ -77,9 +80,16 @@ class Effects:
         """All waivers, after the cells that were asked about."""
         return self._waivers.all()
 
-    def stage_of(self, case: str, contrast: str) -> Stage:
-        """The stage of a cell that was not measured."""
-        return self._stages.of(case, contrast).stage
+    def could_block(self, case: str, contrast: str) -> bool:
+        """Whether a cell that was not measured could have blocked; the speed of one arm has a floor at most."""
+        staged = self._stages.of(case, contrast)
+        most = self._most_of_floors(staged) if not contrast and case.startswith(_SPEEDS) else Stage.BLOCK
+        return staged.stage is Stage.BLOCK and most is Stage.BLOCK
+
+    def may_block(self, row: CellsEntry) -> bool:
+        """Whether a row decides the stage of a cell that may block, measured or left to the night."""
+        staged = (self._stages.of(*name) for name in self._names)
+        return any(each.row is row and each.stage is Stage.BLOCK for each in staged)
 
     def of(self, cell: Cell) -> Judged:
         """The cell, judged."""
@@ -103,10 +113,13 @@ class Effects:
 
     def _capped(self, cell: Cell, staged: Staged, finding: Finding) -> Staged:
         """A floor does at most what the policy lets floors do; a crash or a lost case is no missed floor."""
-        most = (staged.row.floors if staged.row else None) or self._policy.floors
+        most = self._most_of_floors(staged)
         if not isinstance(cell.case.check, FloorCheck) or finding not in _OF_FLOORS or staged.stage.rank <= most.rank:
             return staged
         return replace(staged, stage=most, why=f"{staged.why}; floors at most {most}")
+
+    def _most_of_floors(self, staged: Staged) -> Stage:
+        return (staged.row.floors if staged.row else None) or self._policy.floors
 
     def _paid(self, cell: Cell, finding: Finding) -> str:
         group = self._groups.get(cell.arms)

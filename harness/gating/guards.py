@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from harness.domain.case import AttributionCheck, Check, ContrastCheck, Expectation, FloorCheck
 from harness.domain.choice import WhyLeft
 from harness.gating.cells import Journals, Problem, named_by
 from harness.gating.changed import Asked
@@ -36,22 +38,30 @@ def pattern_problems(policy: Policy, journals: Journals, file: str) -> Iterator[
                 )
 
 
-def too_few(policy: Policy, cells: Sequence[Judged], journals: Journals, file: str) -> Iterator[Problem]:
-    """Rows that count on more cells than there are: what is not even planned is absent, too."""
+def too_few(policy: Policy, effects: Effects, journals: Journals, file: str) -> Iterator[Problem]:
+    """Rows that count on more cells than there are: what is not even planned is absent, too.
+
+    What nobody asked for is not missing; what the minutes had no room for is, where the row says how many it counts on.
+    """
+    late = [(each.case, each.contrast) for each in journals.left if each.why is not WhyLeft.PATHS]
     for number, row in enumerate(policy.cells):
         named = named_by(row.cells)
-        found = sum(named(*name) for name in journals.names)
-        if not 0 < found < row.at_least:
+        known = sum(named(*name) for name in journals.names)
+        without_room = sum(named(*name) for name in late) if "at_least" in row.model_fields_set else 0
+        found = known - without_room
+        if not known or found >= row.at_least:
             continue
         action = row.absent or policy.missing.absent
-        may_block = any(each.staged.row is row and each.staged.stage is Stage.BLOCK for each in cells)
+        may_block = effects.may_block(row)
         weight = {"warn": Weight.TOLD, "block": Weight.BLOCK, "undecided": Weight.UNDECIDED}[action]
+        told = f", {without_room} left to the night" if without_room else ""
+        hint = "give it more budget_minutes" if without_room else "a journal is missing, or the matrix lost cases"
         yield Problem(
             "E-gate-cells-absent",
             f"{file}: cells[{number}].at_least",
-            f"{found} of {row.at_least} cells are in these journals",
+            f"{found} of {row.at_least} cells are in these journals{told}",
             weight if may_block else Weight.TOLD,
-            "a journal is missing, or the matrix lost cases",
+            hint,
         )
 
 
@@ -74,16 +84,49 @@ def other_choice(policy: Policy, states: Sequence[JournalState], asked: Asked | 
 
 
 def none_may_block(effects: Effects, cells: Sequence[Judged], journals: Journals) -> Iterator[Problem]:
-    """A budget that had room for no cell that could block has gated nothing."""
+    """Kinds of questions that may block and of which the minutes had room for none: nothing is decided of them."""
+    answered = {_question(each.cell.id, each.cell.case.contrast) for each in cells if _blocks(each)}
     left = [
-        each.case
+        each
         for each in journals.left
-        if each.why is not WhyLeft.PATHS and effects.stage_of(each.case, each.contrast) is Stage.BLOCK
+        if each.why is not WhyLeft.PATHS and effects.could_block(each.case, each.contrast) and cells
     ]
-    if cells and left and not any(each.staged.stage is Stage.BLOCK for each in cells):
-        message = f"of the cells that were asked for and may block, all {len(left)} were left to the night"
-        hint = "give it more budget_minutes, or less to ask for"
-        yield Problem("E-gate-none-may-block", "", message, Weight.UNDECIDED, hint)
+    counts = Counter(_question(each.case, each.contrast) for each in left)
+    for question, number in counts.items():
+        if question not in answered:
+            message = f"of the {question} that were asked for and may block, all {number} were left to the night"
+            hint = "give it more budget_minutes, calibrate, or ask for less"
+            yield Problem("E-gate-none-may-block", "", message, Weight.UNDECIDED, hint)
+
+
+def none_can_fail(policy: Policy, cells: Sequence[Judged]) -> Iterator[Problem]:
+    """Speeds without a floor, and contrasts that only inform, pass whatever was measured: they decide nothing."""
+    blocking = [each for each in cells if _blocks(each)]
+    limited = policy.limits.memory_growth is not None or policy.limits.outputs is not None
+    if blocking and not limited and not any(_can_fail(each.cell.case.check) for each in blocking):
+        message = f"none of the {count(len(blocking), 'cell')} that may block has a check that could fail"
+        hint = "speeds without a floor and contrasts with expect = 'report' only inform: give the matrix a check"
+        yield Problem("E-gate-none-can-fail", "", message, Weight.UNDECIDED, hint)
+
+
+def _blocks(each: Judged) -> bool:
+    return each.staged.stage is Stage.BLOCK
+
+
+def _question(case: str, contrast: str) -> str:
+    """The kind of question that a cell asks, in words: its kind, and whether it is about one arm or a contrast."""
+    kind = case.partition("/")[0]
+    return f"{kind} cells" if not contrast else f"{kind} contrasts"
+
+
+def _can_fail(check: Check) -> bool:
+    match check:
+        case FloorCheck():
+            return check.least_tps is not None
+        case ContrastCheck() | AttributionCheck():
+            return check.expect is not Expectation.REPORT
+        case _:
+            return True
 
 
 def is_unneeded(journals: Journals, asked: Asked | None) -> bool:

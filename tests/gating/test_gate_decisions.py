@@ -21,14 +21,16 @@ from gate_support import (
     judged,
     outputs,
     policy,
+    ratio,
     regressed,
+    single,
     slugs,
     speed,
     state,
     verdict,
 )
 
-from harness.domain.case import FloorCheck
+from harness.domain.case import Case, FloorCheck
 from harness.domain.choice import WhyLeft
 from harness.domain.policy import Policy as Judging
 from harness.domain.verdict import Verdict
@@ -269,6 +271,46 @@ def test_minutes_that_had_room_for_no_cell_that_may_block_gate_nothing() -> None
     assert (decision.outcome, slugs(decision)) == (Outcome.UNDECIDED, ["E-gate-none-may-block"])
 
 
+def test_contrasts_that_were_all_left_to_the_night_are_no_go_because_outputs_were_compared() -> None:
+    """One kind of question says nothing of another; one contrast that had room is enough for its kind."""
+    good = (outputs(), compared(Equivalence.BITWISE))
+    decision = judged(None, state(good, **late(speed(), speed(TG))))
+    assert (decision.outcome, slugs(decision)) == (Outcome.UNDECIDED, ["E-gate-none-may-block"])
+    assert decision.problems[0].message == (
+        "of the throughput contrasts that were asked for and may block, all 2 were left to the night"
+    )
+    assert judged(None, state(good, (speed(), PASS), **late(speed(TG)))).outcome is Outcome.GO
+    assert judged(None, state(good, **late(FLOOR))).outcome is Outcome.GO  # floors warn
+    shadow = policy(cells=[{"cells": ["equivalence/*"], "stage": "block"}])
+    assert judged(shadow, state(good, **late(speed(), digest=shadow.digest))).outcome is Outcome.GO
+
+
+def test_a_row_that_counts_on_cells_does_not_count_those_left_to_the_night_for_want_of_time() -> None:
+    rules = policy(cells=[{"cells": ["throughput/*"], "stage": "block", "at_least": 2}])
+    journal = state((speed(), PASS), **late(speed(TG), digest=rules.digest))
+    decision = judged(rules, journal)
+    assert (decision.outcome, slugs(decision)) == (Outcome.UNDECIDED, ["E-gate-cells-absent"])
+    assert decision.problems[0].message == "1 of 2 cells are in these journals, 1 left to the night"
+    unasked = chosen("src/a.c", digest=rules.digest, left=[speed(TG)])
+    assert judged(rules, state((speed(), PASS), **unasked)).outcome is Outcome.GO
+
+
+def test_cells_that_could_not_fail_decide_nothing() -> None:
+    """A speed without a floor is shown, not approved; a contrast that reports informs."""
+    plain, told = single(FloorCheck(None)), speed(expect="report")
+    only = state((plain, verdict(plain)), (told, verdict(told, throughput=Throughput.REGRESSED, estimate=ratio(0.5))))
+    decision = judged(None, only)
+    assert (decision.outcome, slugs(decision)) == (Outcome.UNDECIDED, ["E-gate-none-can-fail"])
+    assert judged(None, state((plain, verdict(plain)), (speed(), PASS))).outcome is Outcome.GO
+    assert judged(policy(cells=[{"cells": ["*"], "stage": "warn"}]), only).outcome is Outcome.GO
+
+
+def late(*cases: Case, digest: str = "") -> dict[str, Any]:
+    """A merge gate's run whose minutes had no room for some cases."""
+    given = chosen("src/a.c", digest=digest, left=cases)
+    return {**given, "left": {case: replace(each, why=WhyLeft.TIME) for case, each in given["left"].items()}}
+
+
 def test_a_choice_for_another_change_or_policy_is_not_believed() -> None:
     """Else the cells that this change asks for would be taken for left out on purpose."""
     rules = blocking("*")
@@ -290,4 +332,4 @@ def test_expectations_that_only_inform_do_not_block() -> None:
     """A contrast that reports passes whatever it finds."""
     case = speed(PP, expect="report")
     found = verdict(case, throughput=Throughput.REGRESSED, estimate=regressed(case).estimate)
-    assert judged(None, state((case, found))).outcome is Outcome.GO
+    assert judged(None, state((case, found), (outputs(), compared(Equivalence.BITWISE)))).outcome is Outcome.GO
