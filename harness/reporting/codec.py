@@ -39,6 +39,11 @@ _CHECKS: dict[str, type[Check]] = {
     each.__name__: each
     for each in (FloorCheck, ContrastCheck, PitfallCheck, AttributionCheck, OutputCheck, MemoryCheck)
 }
+_ARMS: dict[type[Check], tuple[int, ...]] = {
+    FloorCheck: (1,), ContrastCheck: (2,), PitfallCheck: (2,), AttributionCheck: (4,), OutputCheck: (1, 2),
+    MemoryCheck: (1,),
+}  # fmt: skip
+"""How many arms a case with such a check has."""
 _WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
     each.__name__: each for each in (Workload, ProfileWorkload, OutputProfile)
 }
@@ -47,7 +52,7 @@ _WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
 def encode(value: object) -> Any:
     """Turn a dataclass of the domain into plain JSON values."""
     left_out = _LEFT_OUT.get(type(value))
-    return _plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False, exclude=left_out))
+    return plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False, exclude=left_out))
 
 
 def decode(kind: type[T], data: Any) -> T:
@@ -83,13 +88,16 @@ def decode_case(data: Mapping[str, Any]) -> Case:
         KeyError: If a part is missing.
         TypeError: If a part is of another JSON type.
     """
-    workload = data["workload"]
+    workload, check = data["workload"], _untagged(_CHECKS, data["check"])
+    arms = tuple(decode(Arm, arm) for arm in data["arms"])
+    if len(arms) not in _ARMS[type(check)]:
+        raise ValueError(f"{len(arms)} arms under a {type(check).__name__}")
     return Case(
         kind=Kind(data["kind"]),
-        arms=tuple(decode(Arm, arm) for arm in data["arms"]),
+        arms=arms,
         workload=_untagged(_WORKLOADS, workload) if workload else None,
         node_class=decode(NodeClass, data["node_class"]),
-        check=_untagged(_CHECKS, data["check"]),
+        check=check,
     )
 
 
@@ -111,15 +119,16 @@ def _untagged(kinds: Mapping[str, type[T]], data: Mapping[str, Any]) -> T:
     return decode(kinds[data[_TAG]], {name: value for name, value in data.items() if name != _TAG})
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Values that JSON and UTF-8 have: other numbers as words, half characters as the replacement character."""
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
         case str():
             return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         case dict():
-            return {_plain(name): _plain(entry) for name, entry in value.items()}
+            return {plain(name): plain(entry) for name, entry in value.items()}
         case list() | tuple():
-            return [_plain(entry) for entry in value]
+            return [plain(entry) for entry in value]
         case _:
             return value

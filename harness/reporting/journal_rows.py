@@ -9,7 +9,7 @@ from harness.domain.canonical import id_part
 from harness.domain.case import Case
 from harness.domain.imported import Imported, ImportedBuild, ImportedModel, ImportedRow, ImportProblem
 from harness.domain.job import Job
-from harness.domain.measurement import ProcessRun
+from harness.domain.measurement import ProcessRun, Samples, is_plausible_ns
 from harness.domain.node import GIB, NodeFacts
 from harness.domain.words import Kind
 from harness.judging.record import JobRecord
@@ -42,7 +42,7 @@ def journal_rows(state: JournalState, source: str) -> Imported:
         if record is None or (record.failure and not record.was_stopped):
             problems.append(ImportProblem("E-never-finished", f"{source}, {job_id}", _why_unusable(last)))
         else:
-            problems += _failures(record, source)
+            problems += (*_failures(record, source), *_impossible(record, source))
             rows += _rows(record, controls, source)
     return Imported(tuple(rows), tuple(problems), "journal")
 
@@ -74,6 +74,18 @@ def _failures(record: JobRecord, source: str) -> Iterator[ImportProblem]:
             yield ImportProblem(run.failure.slug, place, run.failure.message)
 
 
+def _impossible(record: JobRecord, source: str) -> Iterator[ImportProblem]:
+    for run in record.runs:
+        for samples in run.samples:
+            if run.step.scored and not _is_possible(samples):
+                place = f"{source}, {record.job.id}, block {run.step.block}"
+                yield ImportProblem("E-damaged-row", place, f"{samples.workload}: its tokens or a time are not above 0")
+
+
+def _is_possible(samples: Samples) -> bool:
+    return samples.tokens > 0 and all(map(is_plausible_ns, samples.all_ns))
+
+
 def _rows(record: JobRecord, controls: dict[str, str], source: str) -> Iterator[ImportedRow]:
     void = voided_blocks(record.runs)
     names = {arm.identity: arm for arm in record.job.arms}
@@ -85,7 +97,7 @@ def _rows(record: JobRecord, controls: dict[str, str], source: str) -> Iterator[
 
 
 def _arm_rows(record: JobRecord, arm: Arm, control: Arm | None, run: ProcessRun, source: str) -> Iterator[ImportedRow]:
-    for samples in run.samples:
+    for samples in filter(_is_possible, run.samples):
         yield ImportedRow(
             workload=samples.workload,
             tokens=samples.tokens,

@@ -16,10 +16,11 @@ from harness.domain.failure import Failure
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
+from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind
-from harness.reporting.codec import decode, decode_case
+from harness.reporting.codec import decode, decode_case, plain
 from harness.reporting.joining import joined_night
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
 from harness.reporting.state import JobTry, JournalState, Problem
@@ -27,7 +28,13 @@ from harness.reporting.whole_plan import Shard
 
 Event: TypeAlias = dict[str, Any]
 
+_TYPES: dict[str, type[str | int]] = {
+    "t": str, "case": str, "job": str, "host": str, "why": str, "try": int, "processes": int,
+}  # fmt: skip
+
 _MAX_SHOWN = 200
+_SURROGATE = rb"\ud"
+"""An escape that may be half a character: no text that can be written or hashed."""
 _BEGINS = b'"event": "run_started"'
 """As the writer spells it; inside of a text its quotation marks would be escaped."""
 MERGED = b'"event": "journals_merged"'
@@ -154,7 +161,7 @@ class _Replay:
             return
         try:
             self._take(_parse(line, self._path, number))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
             self._problems.append(Problem(number, _short(error)))
 
     def tail(self, number: int, line: bytes) -> None:
@@ -188,13 +195,16 @@ class _Replay:
         )
 
     def _take(self, event: Event) -> None:
+        _require_types(event)
         handler = self._handlers.get(event["event"])
         if handler is None:
             raise ValueError(f"unknown event {event['event']!r}")
         handler(event)
 
     def _run_started(self, event: Event) -> None:
-        self._run = decode(RunInfo, event)
+        run = decode(RunInfo, event)
+        _require_usable(run.policy)
+        self._run = run
         self._started = str(event["t"])
         self._finished = False
 
@@ -209,7 +219,7 @@ class _Replay:
 
     def _plan(self, event: Event) -> None:
         """Planning a case again, in a later run into the same folder, takes back what was said of it before."""
-        verdict = decode(Verdict, event["verdict"]) if event["verdict"] else None
+        verdict = _verdict_on(event) if event["verdict"] else None
         case = decode_case(event["spec"])
         _require_finite(case.arms)
         self._planned[event["case"]] = PlannedCase(case, event["job"], verdict)
@@ -221,6 +231,8 @@ class _Replay:
         if "timed_alone" not in event["spec"]:  # journals before it: their cases tell
             job = replace(job, timed_alone=any(self._times_one_arm(case) for case in job.cases))
         _require_finite(job.arms)
+        if not math.isfinite(job.design.slowdown):
+            raise ValueError(f"a planted slowdown of {job.design.slowdown}")
         self._jobs[event["job"]] = replace(self._begun(event), job=job)
 
     def _times_one_arm(self, case: str) -> bool:
@@ -260,7 +272,7 @@ class _Replay:
     def _verdict(self, event: Event) -> None:
         if event["case"] not in self._planned:
             raise ValueError(f"a verdict on {event['case']}, which was not planned")
-        self._verdicts[event["case"]] = decode(Verdict, event["verdict"])
+        self._verdicts[event["case"]] = _verdict_on(event)
 
     def _run_finished(self, event: Event) -> None:
         del event
@@ -287,6 +299,28 @@ class _Replay:
         return JobTry(attempt, known.job, event["t"], earlier=earlier)
 
 
+def _require_types(event: Event) -> None:
+    """What handlers use as it stands, without decoding it, is of the type that the writer gave it."""
+    for name, kind in _TYPES.items():
+        found = event.get(name, kind())
+        if not isinstance(found, kind) or isinstance(found, bool):
+            raise TypeError(f"'{name}' is {found!r}: no {'number' if kind is int else 'text'}")
+
+
+def _verdict_on(event: Event) -> Verdict:
+    """A verdict, which has to be on the case that its line names."""
+    verdict = decode(Verdict, event["verdict"])
+    if verdict.case != event["case"]:
+        raise ValueError(f"a verdict on {verdict.case} in a line on {event['case']}")
+    return verdict
+
+
+def _require_usable(policy: Policy) -> None:
+    """What a matrix could not have said is no policy that anything was judged by."""
+    if not (0 < policy.alpha < 1 and 0 < policy.margin < 1 and 0 < policy.ceiling_tps < math.inf):
+        raise ValueError(f"no policy: alpha {policy.alpha}, margin {policy.margin}, ceiling {policy.ceiling_tps}")
+
+
 def _require_finite(arms: Sequence[Arm]) -> None:
     """No engine was run with such a flag, and an arm that has one has no identity."""
     for arm in arms:
@@ -297,6 +331,8 @@ def _require_finite(arms: Sequence[Arm]) -> None:
 
 def _parse(line: bytes, path: Path, number: int) -> Event:
     event = json.loads(line)
+    if _SURROGATE in line.lower():
+        event = plain(event)
     schema = event.get("schema") if isinstance(event, dict) else None
     if not isinstance(schema, int) or isinstance(schema, bool):
         raise TypeError("not an event: no schema")

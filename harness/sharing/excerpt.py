@@ -10,6 +10,7 @@ from harness.reporting.state import JournalState
 from harness.sharing.scrubbing import Scrubber
 
 _OF_JOB = frozenset({"job_submitted", "job_started", "process", "job_finished"})
+_NAMES = ("event", "case", "job")
 _OF_CASE = frozenset({"planned", "verdict"})
 
 
@@ -31,7 +32,7 @@ def _events(state: JournalState, cases: Collection[str]) -> Iterator[dict[str, A
     planned = False
     finished: dict[str, Any] | None = None
     for event in _read(state):
-        match event.get("event"):
+        match event["event"]:
             case "run_started" if not planned:
                 begun = {**event, "cases": len(cases)}
             case "run_finished":
@@ -62,5 +63,5 @@ def _read(state: JournalState) -> Iterator[dict[str, Any]]:
             event = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(event, dict):
-            yield event
+        if isinstance(event, dict) and all(isinstance(event.get(name, ""), str) for name in _NAMES):
+            yield {"event": "", **event}
