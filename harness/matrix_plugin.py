@@ -19,6 +19,7 @@ import pytest
 
 from harness import garbage
 from harness.domain.errors import BadInput, HarnessError
+from harness.domain.sandboxing import Sandboxing
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
 from harness.pages.writing import write_reports
@@ -65,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         gate=_given_path(config, config.option.moe_gate),
         changed=_given_path(config, config.option.moe_changed),
         shard=config.option.moe_shard,
+        sandboxing=Sandboxing(config.option.moe_sandbox),
     )
     try:
         check_settings()

@@ -35,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--moe-resume", metavar="JOURNAL", help="go on with the broken run of this journal (or its folder)")
     group.addoption("--moe-gate", metavar="FILE", help="a merge gate's policy: only what its budget in minutes decides")
     group.addoption("--moe-changed", metavar="FILE", help="changed paths as git lists them: only what they ask for")
+    group.addoption(
+        "--moe-sandbox",
+        default="auto",
+        choices=("off", "auto", "require"),
+        help="which engines run in a sandbox: none, those of untrusted builds (default), all",
+    )
     group.addoption("--moe-reports", default="moe-reports", metavar="DIR", help="journal, JUnit and summary go here")
 
 

@@ -20,10 +20,21 @@ def declared_build(name: str, entry: BuildEntry) -> Build:
         entry: How it is written down.
 
     Raises:
-        BadInput: ``E-unknown-build``, ``E-no-baseline``, ``E-wrong-fork``, faults of a recipe or of the catalogue.
+        BadInput: ``E-unknown-build``, ``E-no-baseline``, ``E-wrong-fork``, ``E-untrusted-recipe``, faults of a recipe
+            or of the catalogue.
     """
+    build = _declared(name, entry)
+    if build.recipe and not build.trusted:
+        message = "an untrusted build can't have a recipe: its commands would run here with your rights"
+        hint = "make it on a machine where nothing is at stake, and give its files as path or variants"
+        raise BadInput("E-untrusted-recipe", message, hint=hint)
+    return build
+
+
+def _declared(name: str, entry: BuildEntry) -> Build:
     if entry.catalogue:
         build = catalogued_build(entry.catalogue, name)
+        build = replace(build, trusted=build.trusted and entry.trusted)
         return replace(build, source=_beside(build.source, entry.source)) if entry.source else build
     build = entry.build(name)
     if not entry.recipe:

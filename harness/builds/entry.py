@@ -149,6 +149,7 @@ class BuildEntry(Table):
     recipe: PathText = ""
     catalogue: str = ""
     source: SourceEntry | None = None
+    trusted: bool = True
 
     @model_validator(mode="after")
     def _one_origin(self) -> BuildEntry:
@@ -171,6 +172,7 @@ class BuildEntry(Table):
             path=self.path,
             variants=tuple(entry.variant for entry in self.variants),
             source=self.source.source if self.source else None,
+            trusted=self.trusted,
         )
 
 

@@ -39,6 +39,13 @@ _NOT_REWRITTEN = "ignore:Module already imported so cannot be rewritten; harness
 )
 @click.option("--gate", type=click.Path(path_type=Path), help="A merge gate's policy: only what its minutes decide.")
 @click.option("--changed", type=click.Path(path_type=Path), help="Changed paths: only what they ask for by the policy.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["off", "auto", "require"]),
+    default="auto",
+    show_default=True,
+    help="Which engines run in a sandbox: none, those of untrusted builds, all.",
+)
 @click.argument("arguments", metavar="[MATRIX] [PYTEST_ARGS]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes by name
@@ -52,6 +59,7 @@ def run(  # noqa: PLR0917 - click passes by name
     resume: Path | None,
     gate: Path | None,
     changed: Path | None,
+    sandbox: str,
     arguments: tuple[str, ...],
 ) -> None:
     """Run MATRIX (a file or a packaged name; matrices/local.toml without it). What follows is passed on to pytest.
@@ -63,6 +71,7 @@ def run(  # noqa: PLR0917 - click passes by name
     matrix, rest = _split(arguments)
     # With a "=", for pytest takes a path that stands alone for one of its own and looks for its settings there.
     ours = ["-m", "moe", f"--moe-executor={executor}", f"--moe-reports={reports.absolute()}"]
+    ours += [f"--moe-sandbox={sandbox}"]
     ours += [f"--matrix={matrix}"] if matrix else []
     ours += [f"--ray-address={ray_address}"] if ray_address else []
     ours += [f"--moe-select={pattern}" for pattern in patterns]

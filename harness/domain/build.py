@@ -192,6 +192,8 @@ class Build:
         variants: Files per platform: which of them is chosen on the node.
         recipe: How it is made on the node, once.
         source: What it is said to be made of; it is refused where it is something else. ``None``: nothing is said.
+        trusted: Whether its programs may do what the harness's user may; others run in a sandbox. No part of what it
+            is: the same files measure the same.
     """
 
     name: str
@@ -201,6 +203,7 @@ class Build:
     variants: tuple[Variant, ...] = ()
     recipe: Recipe | None = None
     source: BuildSource | None = None
+    trusted: bool = True
 
     @property
     def tool(self) -> Tool:

@@ -13,6 +13,7 @@ from harness.domain.golden import ArmReference, Golden
 from harness.domain.measurement import Step
 from harness.domain.node import NodeClass
 from harness.domain.quiet import Quiet
+from harness.domain.sandboxing import Sandboxing
 from harness.domain.spread import Quarantine, Spread
 from harness.domain.tolerance import Tolerance
 from harness.domain.workload import OutputProfile, ProfileWorkload, PromptProfile, Timed
@@ -75,6 +76,7 @@ class Job:
         timed_alone: Whether some of them judge the speed of a single arm: these need starts enough of their own.
         references: Arms that are held against recorded outputs.
         goldens: What was recorded of them, as it was when the job began, for the same reason a part of it.
+        sandboxing: Which engines of a run are sandboxed; no part of the identity.
     """
 
     arms: tuple[Arm, ...]
@@ -90,6 +92,13 @@ class Job:
     timed_alone: bool = False
     references: tuple[ArmReference, ...] = ()
     goldens: tuple[Golden, ...] = ()
+    sandboxing: Sandboxing = Sandboxing.AUTO
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether its engines run in a sandbox: all or none, so that its arms differ in nothing else."""
+        untrusted = any(not arm.build.trusted for arm in self.arms)
+        return self.sandboxing is Sandboxing.REQUIRE or (self.sandboxing is Sandboxing.AUTO and untrusted)
 
     def spread_of(self, workload: str) -> Spread | None:
         """What is known of a workload's scatter, if anything."""

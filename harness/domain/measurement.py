@@ -120,6 +120,7 @@ class Conditions:
         swapped_bytes: Memory that the whole machine swapped in and out meanwhile.
         gpus: Visible GPUs.
         gpu_telemetry: Why ``gpus`` is empty although there are some; empty otherwise.
+        sandbox: What the engine ran in, e.g. ``bubblewrap 0.8.0``; empty where it ran in none.
     """
 
     niceness: int
@@ -140,6 +141,7 @@ class Conditions:
     swapped_bytes: int | None = None
     gpus: tuple[GpuState, ...] = ()
     gpu_telemetry: str = ""
+    sandbox: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,16 @@ from harness.domain.errors import BadInput
 from harness.domain.halting import ShouldStop, Stopped, never
 from harness.domain.node import NodeFacts
 from harness.engines.bench import BenchEngine
+from harness.execution.bubblewrap import Sandbox
 from harness.execution.node import probe_node
 from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, clean_environment
+from harness.execution.sandbox import asking_sandbox
 
 Report = Callable[[str], None]
 
 
-def run_call(call: Call, should_stop: ShouldStop = never) -> Ended:
-    """Run a program for `harness.builds`, under a supervisor of its own.
+def run_call(call: Call, should_stop: ShouldStop = never, sandbox: Sandbox | None = None) -> Ended:
+    """Run a program for `harness.builds`, under a supervisor of its own and perhaps in a sandbox.
 
     Raises:
         Stopped: It was told to stop; the program has ended.
@@ -36,6 +38,7 @@ def run_call(call: Call, should_stop: ShouldStop = never) -> Ended:
         env=clean_environment(call.environment),
         timeout_s=call.timeout_s,
         cwd=str(call.folder) if call.folder else None,
+        sandbox=sandbox,
     )
     with Supervisor() as supervisor:
         result = supervisor.run(spec, on_stdout_line=call.on_line, should_stop=should_stop)
@@ -119,7 +122,8 @@ def missing_by_program(build: Build) -> dict[str, tuple[str, ...]]:
     Raises:
         BadInput: It is not there.
     """
-    return missing_libraries(Path(BenchEngine(build).locate()[0]), run_call) if build.path else {}
+    run = partial(run_call, sandbox=asking_sandbox(build))
+    return missing_libraries(Path(BenchEngine(build).locate()[0]), run) if build.path else {}
 
 
 def check_build(build: Build, environment: Mapping[str, str] | None = None) -> None:
@@ -142,7 +146,8 @@ def _recognised(
 ) -> Recognised:
     """Times and sizes of its files make a new build another question."""
     del states
-    return recognise(build, run_call, dict(environment))
+    run = partial(run_call, sandbox=asking_sandbox(build, dict(environment)))
+    return recognise(build, run, dict(environment))
 
 
 def _made(build: Build, folder: Path) -> Build:

@@ -16,11 +16,13 @@ from harness.domain.quiet import PageCache
 from harness.domain.workload import Timed
 from harness.engines.engine import Command, Engine, Exit, Order, Report
 from harness.execution import page_cache
+from harness.execution.bubblewrap import Sandbox
 from harness.execution.cores import cores_for
 from harness.execution.load_plan import with_plan
 from harness.execution.model_facts import model_facts
 from harness.execution.preparing import Prepared
 from harness.execution.process import MAX_STDERR_BYTES, ProcessResult, ProcessSpec, Supervisor, clean_environment
+from harness.execution.sandbox import require_sandbox, sandbox_for
 from harness.execution.telemetry.gpus import GpuSource
 from harness.execution.telemetry.watch import Place, Watch
 
@@ -64,6 +66,7 @@ class EngineRunner:
         self._should_stop = should_stop
         self._vram = vram
         self._environment = dict(environment or {})
+        self._boxed_by = require_sandbox(job.id).version if job.sandboxed else ""
         self._models = [page_cache.files_of(arm.order.model) for arm in arms]
         self._cpus = [cores_for(arm.order.threads) if job.design.quiet.pinned else () for arm in arms]
         self._read_once: set[Path] = set()
@@ -107,8 +110,8 @@ class EngineRunner:
             return _refused(step, prepared, order, refusal)
         cpus = self._cpus[step.arm]
         watch = Watch(Place(cpus, order.threads, self._models[step.arm]), self._gpus)
-        result = self._supervise(prepared.engine.command(order), order, cpus, watch.started)
-        conditions = watch.conditions(result)
+        result = self._supervise(prepared.engine, prepared.engine.command(order), order, cpus, watch.started)
+        conditions = replace(watch.conditions(result), sandbox=self._boxed_by)
         report = prepared.engine.read(order, _exit_of(result))
         report = self._with_reason(prepared.engine, order, cpus, report, _exit_of(result))
         report = replace(report, load=with_plan(report.load, order, self._vram))
@@ -126,21 +129,37 @@ class EngineRunner:
         command = engine.asking_why(order, ended) if report.failure else None
         if command is None or self._should_stop():
             return report
-        told = engine.read(order, _exit_of(self._supervise(command, order, cpus))).failure
+        told = engine.read(order, _exit_of(self._supervise(engine, command, order, cpus))).failure
         return replace(report, failure=told) if told and told.kind in _REASONS else report
 
     def _supervise(
-        self, command: Command, order: Order, cpus: tuple[int, ...], on_started: Callable[[int], None] | None = None
+        self,
+        engine: Engine,
+        command: Command,
+        order: Order,
+        cpus: tuple[int, ...],
+        on_started: Callable[[int], None] | None = None,
     ) -> ProcessResult:
+        environment = clean_environment({**self._environment, **dict(order.arm.environment), **command.environment})
         spec = ProcessSpec(
             argv=command.argv,
-            env=clean_environment({**self._environment, **dict(order.arm.environment), **command.environment}),
+            env=environment,
             stdin=command.stdin,
             timeout_s=self._job.design.timeout_s,
             cpus=cpus or None,
             max_stderr_bytes=_MAX_LOG_BYTES if order.logs else MAX_STDERR_BYTES,
+            sandbox=self._sandbox(engine, command, order, environment),
         )
         return self._supervisor.run(spec, on_started=on_started, should_stop=self._should_stop)
+
+    def _sandbox(
+        self, engine: Engine, command: Command, order: Order, environment: Mapping[str, str]
+    ) -> Sandbox | None:
+        """What one command of an engine runs in: it sees the engine's files and the model's."""
+        if not self._job.sandboxed:
+            return None
+        files, model = engine.locate(), page_cache.files_of(order.model)
+        return sandbox_for(order.arm.build, command.argv, environment, files=files, model=model)
 
     def _process_run(
         self, step: Step, prepared: Prepared, report: Report, result: ProcessResult, conditions: Conditions

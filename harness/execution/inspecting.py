@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from harness.builds.known import KnownSource, source_of_folder
@@ -13,12 +13,15 @@ from harness.domain.errors import BadInput
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_help import help_flags, identify_fork
 from harness.engines.engine import Command, Engine
+from harness.engines.own_program import OwnProgram
 from harness.engines.perplexity_engine import PerplexityEngine
 from harness.engines.programs import with_libraries
 from harness.engines.registry import engine_for
 from harness.engines.served_engine import ServedEngine
+from harness.execution.bubblewrap import Sandbox
 from harness.execution.builds import present_build, run_call
 from harness.execution.process import ProcessSpec, clean_environment, run_once
+from harness.execution.sandbox import asking_sandbox
 
 _HELP_TIMEOUT_S = 60.0
 
@@ -39,7 +42,7 @@ def informed_engine(build: Build, environment: Mapping[str, str] | None = None) 
     engine = engine_for(build)
     if not isinstance(engine, BenchEngine):
         return engine
-    text = _help_text(engine.help_command(environment), _states(engine))
+    text = _told_help(engine, build, environment)
     return engine.informed(text) if help_flags(text) else engine
 
 
@@ -56,7 +59,7 @@ def answering_engine(build: Build, environment: Mapping[str, str] | None = None)
     if not build.path:
         return engine_for(build)
     engine = ServedEngine(build)
-    return engine.informed(_help_text(engine.help_command(environment), _states(engine)))
+    return engine.informed(_told_help(engine, build, environment))
 
 
 def evaluating_engine(build: Build, environment: Mapping[str, str] | None = None) -> PerplexityEngine:
@@ -70,7 +73,7 @@ def evaluating_engine(build: Build, environment: Mapping[str, str] | None = None
         BadInput: If the build or its program is not there, or cannot be started.
     """
     engine = PerplexityEngine(build)
-    return engine.informed(_help_text(engine.help_command(environment), _states(engine)))
+    return engine.informed(_told_help(engine, build, environment))
 
 
 def told_fork(build: Build, environment: Mapping[str, str] | None = None) -> tuple[Fork | None, str]:
@@ -87,7 +90,7 @@ def told_fork(build: Build, environment: Mapping[str, str] | None = None) -> tup
         BadInput: If the build is not there, cannot be started, or is another program.
     """
     engine = BenchEngine(build)
-    text = _help_text(engine.help_command(environment), _states(engine))
+    text = _told_help(engine, build, environment)
     fork = identify_fork(text)
     if fork is None:
         engine.informed(text).locate()
@@ -133,7 +136,8 @@ def told_source(build: Build, environment: Mapping[str, str] | None = None) -> K
         if here is None or not here.path:
             return KnownSource()
         engine = BenchEngine(here)
-        told = _version(engine.locate()[0], tuple(sorted((environment or {}).items())), _states(engine))
+        sandbox = asking_sandbox(here, environment)
+        told = _version(engine.locate()[0], tuple(sorted((environment or {}).items())), _states(engine), sandbox)
     except BadInput:
         return KnownSource()
     number = int(told.number) if told.number else None
@@ -141,21 +145,29 @@ def told_source(build: Build, environment: Mapping[str, str] | None = None) -> K
 
 
 @lru_cache(maxsize=64)
-def _version(program: Path, environment: tuple[tuple[str, str], ...], states: tuple[tuple[int, int], ...]) -> Version:
+def _version(
+    program: Path,
+    environment: tuple[tuple[str, str], ...],
+    states: tuple[tuple[int, int], ...],
+    sandbox: Sandbox | None,
+) -> Version:
     """Times and sizes of its files make a new build another question."""
     del states
-    return told_version(program, with_libraries(program, dict(environment)), run_call)
+    return told_version(program, with_libraries(program, dict(environment)), partial(run_call, sandbox=sandbox))
 
 
-def _states(engine: Engine) -> tuple[tuple[int, int], ...]:
+def _states(engine: Engine | OwnProgram) -> tuple[tuple[int, int], ...]:
     return tuple((state.st_mtime_ns, state.st_size) for state in (file.stat() for file in engine.locate()))
 
 
+def _told_help(engine: BenchEngine | OwnProgram, build: Build, environment: Mapping[str, str] | None) -> str:
+    return _help_text(engine.help_command(environment), _states(engine), asking_sandbox(build, environment))
+
+
 @lru_cache(maxsize=64)
-def _help_text(command: Command, states: tuple[tuple[int, int], ...]) -> str:
+def _help_text(command: Command, states: tuple[tuple[int, int], ...], sandbox: Sandbox | None) -> str:
     """What a program prints for ``--help``; times and sizes of its files make a new build another question."""
     del states
-    result = run_once(
-        ProcessSpec(argv=command.argv, env=clean_environment(dict(command.environment)), timeout_s=_HELP_TIMEOUT_S)
-    )
+    environment = clean_environment(dict(command.environment))
+    result = run_once(ProcessSpec(command.argv, environment, _HELP_TIMEOUT_S, sandbox=sandbox))
     return result.stdout + result.stderr

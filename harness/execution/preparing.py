@@ -13,11 +13,13 @@ from harness.domain.canonical import digest
 from harness.domain.errors import BadInput
 from harness.domain.halting import ShouldStop, never
 from harness.domain.job import Job
+from harness.domain.sandboxing import Sandboxing
 from harness.engines.engine import Engine, Order
 from harness.execution.answering import NoAnswers, answering_programs
 from harness.execution.builds import check_build, local_build
 from harness.execution.cores import default_threads
 from harness.execution.inspecting import answering_engine, informed_engine
+from harness.execution.sandbox import require_sandbox
 from harness.models.amounts import progress_text
 from harness.models.hashing import file_sha256, model_sha256
 from harness.models.request import model_path
@@ -56,11 +58,13 @@ def prepare(
 
     Raises:
         BadInput: If a build or model is missing or unusable, or two arms of a job that is no calibration are the same
-            in bytes and flags.
+            in bytes and flags; ``E-no-sandbox`` where it needs one.
         Infrastructure: If a model could not be made here.
         Stopped: It was told to stop.
     """
-    builds = tuple(_local(arm, should_stop, report) for arm in job.arms)
+    if job.sandboxed:
+        require_sandbox(job.id)
+    builds = tuple(_local(job, arm, should_stop, report) for arm in job.arms)
     arms = tuple(_prepare_arm(job, index, build, should_stop, report) for index, build in enumerate(builds))
     if not job.design.calibration:
         _check_contrast(arms)
@@ -92,8 +96,10 @@ def _planted(job: Job, index: int) -> float:
     return job.design.slowdown
 
 
-def _local(arm: Arm, should_stop: ShouldStop, report: Callable[[str], None]) -> Build:
+def _local(job: Job, arm: Arm, should_stop: ShouldStop, report: Callable[[str], None]) -> Build:
     build = local_build(arm.build, report=report, should_stop=should_stop)
+    if job.sandboxing is Sandboxing.OFF:
+        build = replace(build, trusted=True)
     check_build(build, dict(arm.environment))
     return build
 

@@ -31,6 +31,7 @@ import math
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,8 @@ from harness.execution.supervised_output import LineTail, bounded_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness.execution.bubblewrap import Sandbox
+
 POLL_S = 0.05
 """How often a waiting worker runs Python code: cancellation by Ray and Ctrl-C reach it only then."""
 MAX_OUTPUT_BYTES = 64 * 1024**2
@@ -54,6 +57,8 @@ MAX_STDERR_BYTES = 256 * 1024
 _START_PATIENCE_S = 60.0
 _END_PATIENCE_S = 30.0
 """Longer than the supervisor's own patience with processes that hang in a driver."""
+_BY_SIGNAL = 128
+"""A sandbox exits with this and the signal that ended what ran in it, as shells do."""
 _PROGRAM = Path(__file__).with_name("supervisor.py")
 
 _PASSED_ON = (
@@ -90,6 +95,8 @@ class ProcessSpec:
         max_stderr_bytes: How much of standard error is kept: its beginning and its end.
         stdout_path: File that keeps all of stdout; None for none.
         stderr_path: File that keeps all of stderr; None for none.
+        sandbox: What it runs in; then ``cwd`` is a place inside it, and what it lacks is known at its end only. None
+            for none.
 
     Raises:
         BadInput: E-process-spec.
@@ -107,6 +114,7 @@ class ProcessSpec:
     max_stderr_bytes: int = MAX_STDERR_BYTES
     stdout_path: str | None = None
     stderr_path: str | None = None
+    sandbox: Sandbox | None = None
 
     def __post_init__(self) -> None:
         """Refuse what would only fail in the supervisor, where it could not be explained as well."""
@@ -138,7 +146,7 @@ class ProcessResult:
         max_rss_bytes: Peak resident memory; about 12 MB at least, which is the supervisor's before exec.
         involuntary_switches: How often a thread of it lost its core to another.
         major_faults: Page faults that had to be read from a disk.
-        survivors: Processes that it left behind, which were killed.
+        survivors: Processes that it left behind, which were killed; 0 for a sandbox, with which the kernel ends all.
         unkillable: Of those, how many did not go away: they hang in the kernel or are another user's.
         stdout: Output, bounded by ``max_output_bytes``.
         stderr: Error output: its head and its tail.
@@ -516,9 +524,7 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
 def _request(spec: ProcessSpec, files: _Files) -> dict[str, Any]:
     return {
         "op": "run",
-        "argv": list(spec.argv),
-        "env": dict(spec.env),
-        "cwd": str(Path(spec.cwd).absolute()) if spec.cwd is not None else str(Path.cwd()),
+        **_command(spec),
         "cpus": list(spec.cpus) if spec.cpus is not None else None,
         "nice": spec.nice,
         "stdin": str(files.stdin) if files.stdin is not None else None,
@@ -527,7 +533,18 @@ def _request(spec: ProcessSpec, files: _Files) -> dict[str, Any]:
         "timeout_s": spec.timeout_s,
         "grace_s": spec.grace_s,
         "max_output_bytes": spec.max_output_bytes,
+        "limits": spec.sandbox.limits() if spec.sandbox else {},
+        "contained": spec.sandbox is not None,
     }
+
+
+def _command(spec: ProcessSpec) -> dict[str, Any]:
+    """What is executed, with what environment and where: of a sandboxed process it is the sandbox."""
+    if spec.sandbox is not None:
+        argv = spec.sandbox.wrapped(spec.argv, spec.env, spec.cwd)
+        return {"argv": list(argv), "env": dict(spec.sandbox.own_environment), "cwd": "/"}
+    cwd = Path(spec.cwd).absolute() if spec.cwd is not None else Path.cwd()
+    return {"argv": list(spec.argv), "env": dict(spec.env), "cwd": str(cwd)}
 
 
 def _start_error(reply: Mapping[str, Any], spec: ProcessSpec) -> HarnessError:
@@ -546,10 +563,11 @@ def _result(reply: Mapping[str, Any], files: _Files, spec: ProcessSpec) -> Proce
     # A process that wrote too much keeps its beginning: a stream that ends somewhere can still be parsed by line.
     stdout = bounded_text(files.stdout, spec.max_output_bytes, head_bytes=spec.max_output_bytes)
     stderr = bounded_text(files.stderr, min(spec.max_output_bytes, spec.max_stderr_bytes))
+    code, signum = _end(reply, spec)
     return ProcessResult(
         pid=reply["pid"],
-        exit_code=reply["exit_code"],
-        signal=reply["signal"],
+        exit_code=code,
+        signal=signum,
         timed_out=reply["reason"] == "timeout",
         output_limited=reply["reason"] == "output-limit",
         stopped=reply["reason"] == "stopped",
@@ -567,3 +585,11 @@ def _result(reply: Mapping[str, Any], files: _Files, spec: ProcessSpec) -> Proce
         stdout_bytes=reply["stdout_bytes"],
         stderr_bytes=reply["stderr_bytes"],
     )
+
+
+def _end(reply: Mapping[str, Any], spec: ProcessSpec) -> tuple[int | None, int | None]:
+    """Exit code and signal; a sandbox, which is what exited, tells of a signal by its exit code."""
+    code, signum = reply["exit_code"], reply["signal"]
+    if spec.sandbox is not None and code is not None and code - _BY_SIGNAL in signal.valid_signals():
+        return None, code - _BY_SIGNAL
+    return code, signum

@@ -18,10 +18,10 @@ Why a watched process: a Ray worker that runs a task can outlive its raylet by m
 raylet of an embedded Ray killed), and nobody wants its result any more. So the supervisor ends with the raylet too.
 
 Protocol, JSON lines. Requests on stdin: ``{"op": "run", "argv", "env", "cwd", "cpus", "nice", "stdin", "stdout",
-"stderr", "timeout_s", "grace_s", "max_output_bytes"}`` and ``{"op": "kill"}``. Replies on stdout: ``ready`` (pids),
-``started`` (pid), ``failed`` (stage, errno), ``exited``, and ``ending`` (why) as the last. End of stdin, TERM, INT or
-HUP, or end of the watched process: kill everything, remove the work folder, exit. The reply pipe is held by both
-processes, so its end tells the worker that the whole pair is gone.
+"stderr", "timeout_s", "grace_s", "max_output_bytes", "limits", "contained"}`` and ``{"op": "kill"}``. Replies on
+stdout: ``ready`` (pids), ``started`` (pid), ``failed`` (stage, errno), ``exited``, and ``ending`` (why) as the last.
+End of stdin, TERM, INT or HUP, or end of the watched process: kill everything, remove the work folder, exit. The reply
+pipe is held by both processes, so its end tells the worker that the whole pair is gone.
 
 Only the standard library and as little of it as possible: the start of the pair is paid once a job.
 """
@@ -35,6 +35,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -139,7 +140,7 @@ class StartFailedError(Exception):
     """The engine never ran.
 
     Args:
-        stage: ``files``, ``setup``, ``affinity``, ``nice``, ``cwd`` or ``exec``.
+        stage: ``files``, ``setup``, ``limits``, ``affinity``, ``nice``, ``cwd`` or ``exec``.
         number: The errno.
         path: What could not be opened, entered or executed.
     """
@@ -158,10 +159,12 @@ class Engine:
         self.deadline_ns = self.started_ns + int(request["timeout_s"] * NS)
         self.grace_ns = int(request["grace_s"] * NS)
         self.max_output_bytes = int(request["max_output_bytes"])
+        self.contained = bool(request["contained"])
         self.reason = ""
         self.kill_at_ns = 0
         self.status: int | None = None
         self.usage: Any = None
+        self.inside: list[Any] = []
         self.ended_ns = 0
 
     def stop(self, reason: str) -> None:
@@ -199,6 +202,7 @@ class Engine:
         for fd in self.outputs:
             os.close(fd)
         code = os.waitstatus_to_exitcode(self.status or 0)
+        used = [self.usage, *self.inside]
         return {
             "event": "exited",
             "pid": self.pid,
@@ -207,12 +211,12 @@ class Engine:
             "reason": self.reason,
             "started_ns": self.started_ns,
             "wall_ns": self.ended_ns - self.started_ns,
-            "user_s": self.usage.ru_utime,
-            "system_s": self.usage.ru_stime,
-            "max_rss_bytes": self.usage.ru_maxrss * 1024,
-            "involuntary_switches": self.usage.ru_nivcsw,
-            "major_faults": self.usage.ru_majflt,
-            "survivors": survivors,
+            "user_s": sum(usage.ru_utime for usage in used),
+            "system_s": sum(usage.ru_stime for usage in used),
+            "max_rss_bytes": max(usage.ru_maxrss for usage in used) * 1024,
+            "involuntary_switches": sum(usage.ru_nivcsw for usage in used),
+            "major_faults": sum(usage.ru_majflt for usage in used),
+            "survivors": 0 if self.contained else survivors,
             "unkillable": unkillable,
             "stdout_bytes": stdout_bytes,
             "stderr_bytes": stderr_bytes,
@@ -280,6 +284,9 @@ def become_engine(request: dict[str, Any], files: list[int], ack: int, superviso
         for signum in RESTORED:
             signal.signal(signum, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        stage = "limits"
+        for name, value in request["limits"].items():
+            resource.setrlimit(getattr(resource, name), (value, value))
         stage = "affinity"
         if request["cpus"] is not None:
             os.sched_setaffinity(0, request["cpus"])
@@ -389,6 +396,9 @@ class Supervisor:
                     return
                 if self.engine and pid == self.engine.pid:
                     self.engine.status, self.engine.usage, self.engine.ended_ns = status, usage, time.monotonic_ns()
+                elif self.engine and self.engine.contained:
+                    # A sandbox's first process, which the engine is a child of, can end after the one that we started.
+                    self.engine.inside.append(usage)
 
     def _finish(self) -> None:
         engine = self.engine

@@ -253,8 +253,16 @@ def _openmp(host: HostState) -> Iterator[Finding]:
         yield Finding("OpenMP", Level.WARNING, "libgomp is missing", why, todo)
 
 
+def _sandbox(host: HostState) -> Iterator[Finding]:
+    """Nothing that spoils a measurement: who trusts all builds needs none."""
+    tool, reason = host.sandbox.tool, host.sandbox.reason
+    found = tool.version if tool else f"none, builds that are declared untrusted are refused: {reason}"
+    yield Finding("sandbox", Level.OK, found)
+
+
 _CHECKS: tuple[Callable[[HostState], Iterator[Finding]], ...] = (
     _openmp,
+    _sandbox,
     _niceness,
     _other_load,
     _limits,

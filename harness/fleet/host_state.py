@@ -21,6 +21,7 @@ from harness.execution.cores import Core, known_core, reserved_cores
 from harness.execution.machine import read, read_number
 from harness.execution.node import probe_node
 from harness.execution.process import ProcessSpec, clean_environment, run_once
+from harness.execution.sandbox import Found, sandbox_here
 
 _LOOK_S = 0.5
 _TIMEOUT_S = 60.0
@@ -28,6 +29,7 @@ _GPU_FIELDS = ("index", "name", "temperature.gpu", "persistence_mode", "clocks_t
 _PROCESS_FIELDS = ("pid", "process_name", "used_memory")
 _BUSIEST = 3
 _CPU = "sys/devices/system/cpu"
+_NOBODY_LOOKED = Found(None, "nobody looked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class HostState:
         warmest_c: The warmest zone.
         virtual: Whether it is a virtual machine.
         openmp: Whether the OpenMP library of the wheels is there.
+        sandbox: What untrusted builds run in.
         gpus: Its GPUs.
         gpu_users: Who computes on them.
     """
@@ -109,6 +112,7 @@ class HostState:
     warmest_c: float | None = None
     virtual: bool = False
     openmp: bool = True
+    sandbox: Found = _NOBODY_LOOKED
     gpus: tuple[GpuNow, ...] = ()
     gpu_users: tuple[GpuUser, ...] = ()
 
@@ -149,6 +153,7 @@ def host_state(look_s: float = _LOOK_S) -> HostState:
         throttled=sum(throttled) if throttled else None,
         warmest_c=max(warmest) / 1000 if warmest else None,
         virtual=bool(re.search(r"^flags\s*:.*\bhypervisor\b", read("proc/cpuinfo"), re.MULTILINE)),
+        sandbox=sandbox_here(),
         openmp=ctypes.util.find_library("gomp") is not None,
         gpus=tuple(_gpu(row) for row in _ask("--query-gpu", _GPU_FIELDS)),
         gpu_users=tuple(GpuUser(*row) for row in _ask("--query-compute-apps", _PROCESS_FIELDS)),

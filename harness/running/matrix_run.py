@@ -14,6 +14,7 @@ from filelock import FileLock
 from harness import __version__
 from harness.domain.errors import HarnessError, Infrastructure
 from harness.domain.job import Job
+from harness.domain.sandboxing import Sandboxing
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
 from harness.execution.dispatch import Dispatcher
@@ -49,6 +50,7 @@ class MatrixRun:
         goldens: Where outputs are on record, likewise; ``None``: nothing asks for any.
         chosen: Of a merge gate's run, by what the plan was cut down and what it leaves to the night.
         shard: Of which whole plan it is a part; ``None``: it is all of it.
+        sandboxing: Which engines run in a sandbox.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class MatrixRun:
         goldens: Goldens | None = None,
         chosen: Chosen | None = None,
         shard: Shard | None = None,
+        sandboxing: Sandboxing = Sandboxing.AUTO,
     ) -> None:
         self._plan = plan
         self._known = known
         self._goldens = goldens
         self._chosen = chosen
         self._shard = shard
+        self._sandboxing = sandboxing
         self._executor = executor
         self._policy = plan.policy.judging
         self._journal = journal.JournalWriter(reports)
@@ -174,7 +178,7 @@ class MatrixRun:
             return self._plan  # the first job meets it again, with the plan in the journal
 
     def _informed(self, job: Job) -> Job:
-        job = self._known.informed(job)
+        job = replace(self._known.informed(job), sandboxing=self._sandboxing)
         job = self._chosen.limited(job) if self._chosen else job
         return self._goldens.informed(job) if self._goldens else job
 

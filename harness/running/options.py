@@ -14,6 +14,7 @@ from harness.builds.known import KnownSources
 from harness.domain.errors import BadInput
 from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
+from harness.domain.sandboxing import Sandboxing
 from harness.execution.executors import MakeExecutor, executor_factory
 from harness.execution.inspecting import known_options, told_source
 from harness.execution.node import probe_node
@@ -52,6 +53,7 @@ class RunOptions:
         changed: List of changed paths for it; ``None``: everything is asked for.
         resume: Journal of a broken run to go on with, or its folder; ``None``: a new run.
         shard: Which part of the plan is run here; empty: all of it.
+        sandboxing: Which engines run in a sandbox.
     """
 
     matrix: str | None
@@ -64,6 +66,7 @@ class RunOptions:
     changed: Path | None = None
     resume: Path | None = None
     shard: str = ""
+    sandboxing: Sandboxing = Sandboxing.AUTO
 
     def plan(self) -> Plan:
         """The plan of the matrix.

@@ -112,6 +112,7 @@ class MatrixSession:
             goldens=self.goldens,
             chosen=self.chosen,
             shard=self.sharded.shard if self.sharded else None,
+            sandboxing=self.options.sandboxing,
         )
         return self._run
 

@@ -49,7 +49,7 @@ def test_every_pytest_option_is_in_the_reference() -> None:
     """The plugin's options are those of the table."""
     source = (ROOT / "harness" / "pytest_plugin.py").read_text(encoding="utf-8")
     options = re.findall(r'addoption\(\s*"(--[a-z-]+)"', source)
-    assert len(options) == 10
+    assert len(options) == 11
     assert [option for option in options if f"`{option}" not in COMMANDS] == []
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from harness.domain.node import GIB, Gpu, NodeFacts
 from harness.execution import machine as files
+from harness.execution.bubblewrap import Tool
 from harness.execution.cores import Core
+from harness.execution.sandbox import Found
 from harness.fleet.checks import Finding, Level, findings
 from harness.fleet.host_state import GpuNow, GpuUser, HostState, host_state
 
@@ -41,7 +43,7 @@ def test_a_host_that_is_ready_has_no_warning_and_every_check_has_a_word() -> Non
     found = findings(QUIET)
     assert warnings(QUIET) == {}
     assert {finding.level for finding in found} == {Level.OK}
-    assert len({finding.check for finding in found}) == len(found) == 13
+    assert len({finding.check for finding in found}) == len(found) == 14
 
 
 NODE = QUIET.node
@@ -94,6 +96,15 @@ def test_what_the_kernel_does_not_tell_is_no_warning_and_no_approval() -> None:
     unknown = {name for name, finding in told.items() if finding.level is Level.UNKNOWN}
     assert unknown == {"governor", "turbo", "huge pages", "temperature", "other load", "free memory"}
     assert "the host of a virtual machine decides" in told["governor"].found
+
+
+def test_whether_untrusted_builds_can_run_is_told_and_never_a_warning() -> None:
+    """Where they can't, with the reason."""
+    told = {finding.check: finding.found for finding in findings(QUIET)}["sandbox"]
+    assert told == "none, builds that are declared untrusted are refused: nobody looked"
+    boxed = replace(QUIET, sandbox=Found(Tool("/usr/bin/bwrap", "bubblewrap 0.8.0")))
+    assert {finding.check: finding.found for finding in findings(boxed)}["sandbox"] == "bubblewrap 0.8.0"
+    assert warnings(boxed) == {}
 
 
 def test_reasons_that_hold_no_clock_down_are_fine() -> None:
