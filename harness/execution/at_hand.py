@@ -31,6 +31,11 @@ class ModelsAtHand:
         while len(self._sizes) > 1 and sum(self._sizes.values()) > self._room:
             self._sizes.popitem(last=False)
 
+    def forget(self, models: Models) -> None:
+        """Know no more whether models lie there."""
+        for key, _ in models:
+            self._sizes.pop(key, None)
+
     def missing(self, models: Iterable[tuple[str, int]]) -> int:
         """Bytes of those models that would have to be loaded."""
         return sum([size for key, size in models if key not in self._sizes])

@@ -7,9 +7,10 @@ happened counts, not what was thought.
 A free slot takes, in this order:
 
 1. what has been passed over for too long;
-2. what would be the last to end if it began any later;
-3. what the fewest slots can take: of that first what needs no load, then the model that has too few slots for its share
-   of the work, of each model the longest job.
+2. what would be the last to end if it began any later, of a model that is in use nowhere;
+3. what only few slots can take, once these have little time to spare for anything else;
+4. what needs no load, of that what the fewest slots can take; then the model that has too few slots for its share of
+   the work; of each model the longest job.
 
 Slots at which the model lies choose first. A slot stays free where a job would end later, with the load, than the
 places would be through that use its model: nothing would be won but a load.
@@ -89,6 +90,8 @@ class Order:
         run = self._runs.get(task)
         if run is not None and run.place != place and place in self._sites:
             self._leave(run)
+            if run.load_s and run.place in self._sites:
+                self._sites[run.place].at_hand.forget(run.task.models)
             self._begin(run.task, self._sites[place], now)
 
     def ended(self, task: str, now: float, *, whole: bool = True) -> None:

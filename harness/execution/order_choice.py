@@ -10,7 +10,12 @@ from harness.execution.order_places import Run, Site
 from harness.execution.order_tasks import Group, Places, Task, Waiting
 
 _URGENT = 0.9
-"""Share of what is left of all work that a task must fill, with its load, to be begun before others."""
+"""Share of what is left of all work that a task must fill, with its load, to be begun before others. Only where its
+model is in use nowhere: those that use it take the longest first anyway."""
+
+_PRESSING = 0.75
+"""Share of what is left of all work that places must have with what only they can take, to take nothing else. Before
+that it would cost loads: what lies there is used first."""
 
 _Loads: TypeAlias = dict[Models, float]
 
@@ -28,6 +33,7 @@ class Choice:
     def __init__(self, sites: Mapping[str, Site], waiting: Waiting, now: float, pace: float) -> None:
         self._waiting = waiting
         self._pace = pace
+        self._free: list[str] = []
         self._left: dict[str, float] = {}
         self._using: dict[Models, list[Run]] = {}
         for name, site in sites.items():
@@ -36,10 +42,14 @@ class Choice:
                 left_s += run.left_s(now, pace)
                 self._using.setdefault(run.task.models, []).append(run)
             self._left[name] = left_s
+        self._all = sum([site.place.slots for site in sites.values()])
         self._slots: dict[Places, int] = {}
         self._rest: dict[Places, float] = {}
+        self._rest_of: dict[str, float] = {}
         for places, seconds in waiting.only_on():
-            there = [name for name in places if name in sites]
+            there = [
+                name for name in sites if name in places
+            ]  # in the order of sites: sums must be the same in each run
             self._slots[places] = sum([sites[name].place.slots for name in there])
             taken = sum([self._left[name] for name in there])
             self._rest[places] = (pace * seconds + taken) / max(1, self._slots[places])
@@ -50,6 +60,7 @@ class Choice:
         Args:
             free: Places with a slot.
         """
+        self._free = [site.place.id for site in free]
         for choose in (self._overdue, self._at_hand, self._worth_a_load):
             for site in free:
                 task = choose(site)
@@ -61,13 +72,17 @@ class Choice:
         return self._waiting.overdue(site.place.id)
 
     def _at_hand(self, site: Site) -> Task | None:
-        """What ranks first there, if it needs no load."""
+        """What ranks first there, if it needs no load; what is urgent and needs one, another free place can take."""
         groups = self._waiting.groups(site.place.id)
         if not groups:
             return None
         loads = _loads(site, groups)
-        first = self._urgent(site, groups, loads) or min(self._own(groups), key=self._rank(site, loads))
-        return None if loads[first.models] else first.longest
+        urgent = self._urgent(site, groups, loads)
+        if urgent and loads[urgent.models] and self._others(site, urgent):
+            urgent = None
+        own = [urgent] if urgent else self._own(site, groups)
+        ready = [group for group in own if not loads[group.models]]
+        return min(ready, key=self._rank(site, loads)).longest if ready else None
 
     def _worth_a_load(self, site: Site) -> Task | None:
         """What ranks first of that which ends no sooner elsewhere."""
@@ -81,35 +96,56 @@ class Choice:
         return next((task for task in found if task is not None), None)
 
     def _urgent(self, site: Site, groups: Sequence[Group], loads: _Loads) -> Group | None:
-        """The group whose longest task would be the last of all to end if it had to wait."""
-        needs = [self._pace * group.longest_s + loads[group.models] for group in groups]
+        """The group whose longest task would be the last of all to end if it waited; none whose model is in use."""
+        idle = [group for group in groups if group.models not in self._using or not self._users(group)]
+        if not idle:
+            return None
+        needs = [self._pace * group.longest_s + loads[group.models] for group in idle]
         need_s = max(needs)
-        group = groups[needs.index(need_s)]
+        group = idle[needs.index(need_s)]
         return group if need_s >= _URGENT * self._rest_s(site) else None
 
-    def _own(self, groups: Sequence[Group]) -> Sequence[Group]:
+    def _others(self, site: Site, group: Group) -> bool:
+        """Whether another free place can take a group."""
+        return any(name in group.places for name in self._free if name != site.place.id)
+
+    def _own(self, site: Site, groups: Sequence[Group]) -> Sequence[Group]:
         """Those that the fewest slots can take: no other ranks first."""
-        fewest = min([self._slots[group.places] for group in groups])
-        return [group for group in groups if self._slots[group.places] == fewest]
+        levels = self._levels(site)
+        fewest = min([levels[group.places] for group in groups])
+        return [group for group in groups if levels[group.places] == fewest]
+
+    def _levels(self, site: Site) -> Mapping[Places, int]:
+        """How many slots can take what has some places; as if all could, while there is time for it."""
+        press = _PRESSING * self._rest_s(site)
+        return {places: slots if self._rest[places] >= press else self._all for places, slots in self._slots.items()}
 
     def _rest_s(self, site: Site) -> float:
         """Seconds until all is done, as far as a place can do something about it."""
-        return max(seconds for places, seconds in self._rest.items() if site.place.id in places)
+        name = site.place.id
+        if name not in self._rest_of:
+            self._rest_of[name] = max([seconds for places, seconds in self._rest.items() if name in places])
+        return self._rest_of[name]
 
-    def _rank(self, site: Site, loads: _Loads) -> Callable[[Group], tuple[int, bool, float]]:
+    def _rank(self, site: Site, loads: _Loads) -> Callable[[Group], tuple[int, bool, int, float]]:
         """What comes first: few slots that can take it, no load, a model that has too few slots for its work."""
-        rest_s = max(self._rest_s(site), 1e-9)
+        slots_a_second = self._pace / max(self._rest_s(site), 1e-9)
+        levels = self._levels(site)
 
-        def rank(group: Group) -> tuple[int, bool, float]:
-            share = self._pace * self._waiting.seconds_with(group.models) / rest_s
+        def rank(group: Group) -> tuple[int, bool, int, float]:
+            share = slots_a_second * self._waiting.seconds_with(group.models)
             has = len(self._using.get(group.models, ()))
-            return self._slots[group.places], loads[group.models] > 0, has - share
+            return levels[group.places], loads[group.models] > 0, self._slots[group.places], has - share
 
         return rank
 
+    def _users(self, group: Group) -> Sequence[Run]:
+        """What runs with the same models, where its tasks can run too."""
+        return [run for run in self._using.get(group.models, ()) if run.place in group.places]
+
     def _sooner_here(self, group: Group, load_s: float) -> Task | None:
         """The longest task that ends here, with its load, before those places would be through that use its model."""
-        users = [run for run in self._using.get(group.models, ()) if run.place in group.places]
+        users = self._users(group)
         if not users or not load_s:
             return group.longest
         waiting_s = self._pace * self._waiting.seconds_with(group.models)

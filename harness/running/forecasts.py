@@ -136,7 +136,7 @@ def forecast_plan(plan: Plan, known: KnownSpreads) -> PlanForecast:
     jobs = [known.informed(job) for job in plan.jobs]
     by_case = {case: job for job in jobs for case in job.cases}
     seconds = {job.id: known.process_seconds(job) for job in jobs}
-    minutes = {job.id: _job_minutes(job, seconds[job.id]) for job in jobs}
+    minutes = {job.id: job_minutes(job, seconds[job.id]) for job in jobs}
     cases = {
         planned.id: _forecast(planned, job, minutes[job.id], seconds[job.id], plan.policy.judging)
         for planned in plan.cases
@@ -177,8 +177,16 @@ def _smallest(quads: int, quad_sd: float, df: float, limits: Limits) -> float | 
     return smallest_effect(quads, NEARLY_SURE, Spread("", quad_sd, df, ""), limits)
 
 
-def _job_minutes(job: Job, process_s: float | None) -> float | None:
-    """The whole schedule, or the budget where that is less, but the first quad: jobs end before, once decided."""
+def job_minutes(job: Job, process_s: float | None) -> float | None:
+    """The whole schedule, or the budget where that is less, but the first quad: jobs end before, once decided.
+
+    Args:
+        job: The job.
+        process_s: Wall time of one of its process starts; ``None``: not known.
+
+    Returns:
+        Minutes at most; ``None``: not known.
+    """
     if process_s is None:
         return job.design.minutes
     whole = job.process_starts * process_s / 60

@@ -26,6 +26,7 @@ from harness.planning.plan import Plan, PlannedCase
 from harness.planning.planner import held_against, narrowed
 from harness.reporting import journal
 from harness.reporting.whole_plan import Shard
+from harness.running.forecasts import job_minutes
 from harness.running.gate_choice import Chosen
 from harness.running.golden_file import Goldens
 from harness.running.known_spreads import KnownSpreads
@@ -185,7 +186,7 @@ class MatrixRun:
     def _run(self, jobs: Collection[str], watch: Watch = lambda _: None) -> Iterator[str]:
         batch = [self._waiting.pop(job) for job in jobs]
         self._records.add(batch)
-        self._dispatcher.add(batch, self._tried)
+        self._dispatcher.add(batch, self._tried, self._thought_s(batch))
         for event in self._dispatcher.events():
             if event is not None:
                 self._records.take(event)
@@ -193,12 +194,17 @@ class MatrixRun:
             if isinstance(event, Ended):
                 yield from self._judge(event.job)
 
+    def _thought_s(self, jobs: Collection[Job]) -> dict[str, float]:
+        """What jobs take at most, as far as calibrations tell: the longest go first."""
+        minutes = {job.id: job_minutes(job, self._known.process_seconds(job)) for job in jobs}
+        return {job: 60 * each for job, each in minutes.items() if each is not None}
+
     def _judge(self, job: str) -> Iterator[str]:
         record = self._records.close(job)
         cases = {case: self._cases[case].case for case in record.job.cases}
         seconds = shared_seconds(cases, record)
-        for case in cases:
-            verdict = replace(judge(cases[case], record, self._policy), seconds=seconds[case])
+        for case, judged in cases.items():
+            verdict = replace(judge(judged, record, self._policy), seconds=seconds[case])
             self._verdicts[case] = verdict
             self._journal.verdict(verdict)
         yield from record.job.cases

@@ -40,6 +40,7 @@ class ScriptedExecutor:
         self.avoided: list[set[str]] = []
         self.names = list(places)
         self.broken: set[str] = set()
+        self.at: list[tuple[str, str]] = []
         self.started = self.closed = 0
 
     def start(self) -> None:
@@ -58,6 +59,7 @@ class ScriptedExecutor:
     def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         self.avoided.append(set(avoid))
         self.submitted.append((job.id, attempt))
+        self.at.append((job.id, at))
         place = at or next((name for name in self.names if name not in avoid), "")
         self.queue.append(Started(job.id, attempt, NODE, f"host {place}", place))
         end = LOST if place in self.broken else self.script[job.id].popleft()
@@ -301,3 +303,49 @@ def test_what_only_another_node_can_do_waits_for_one_where_nodes_were_lost(jobs:
         (1, "E-node-exhausted"),
         (2, None),
     ]
+
+
+@pytest.fixture
+def two_models(tiny_model: Path, tmp_path: Path) -> list[Job]:
+    """Three jobs of each of two models, by turns."""
+    other = tmp_path / "other.gguf"
+    other.symlink_to(tiny_model)
+    return [
+        job_of(wheel_arm(model), workloads=(Workload(size, 0),))
+        for size in range(1, 4)
+        for model in (tiny_model, other)
+    ]
+
+
+def test_each_model_stays_on_its_node_and_its_longest_job_is_first(two_models: list[Job]) -> None:
+    """The dispatcher asks the order: one job for each free slot, wanted at one node."""
+    executor = ScriptedExecutor({job.id: [None] for job in two_models}, places=("one", "two"))
+    dispatcher = Dispatcher(lambda: executor)
+    seconds = {job.id: 10.0 * job.workloads[0].tokens for job in two_models}
+    dispatcher.add(two_models, seconds=seconds)
+    events = dispatcher.events()
+    next(events)
+    assert len(executor.submitted) == 2
+    assert [event for event in events if isinstance(event, Ended)]
+    models = {job.id: job.arms[0].model.path for job in two_models}
+    used = {place: {models[job] for job, at in executor.at if at == place} for place in ("one", "two")}
+    assert [len(found) for found in used.values()] == [1, 1]
+    for place in used:
+        lengths = [seconds[job] for job, at in executor.at if at == place]
+        assert lengths == sorted(lengths, reverse=True)
+
+
+def test_a_single_job_goes_to_whichever_node_is_free(jobs: list[Job]) -> None:
+    """Several drivers with one job each, as with ``-n``, must not all want the same node."""
+    executor = ScriptedExecutor({jobs[0].id: [None]}, places=("one", "two"))
+    run(Dispatcher(lambda: executor), jobs[:1])
+    assert executor.at == [(jobs[0].id, "")]
+
+
+def test_a_retry_is_never_wanted_where_it_failed(jobs: list[Job]) -> None:
+    """Though it is free, and its model lies there."""
+    executor = ScriptedExecutor({job.id: [LOST, None] for job in jobs}, places=("one", "two", "three"))
+    run(Dispatcher(lambda: executor), jobs)
+    for job in jobs:
+        first, second = (at for name, at in executor.at if name == job.id)
+        assert first != second

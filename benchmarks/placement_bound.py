@@ -1,0 +1,137 @@
+"""A lower bound of the time in which a night can be over, whoever plans it and whatever he knows.
+
+The largest of three, each of which no schedule can beat:
+
+* the longest job, with the quickest load of its model;
+* longest jobs that have to share slots: of ``q * n + 1`` jobs that only ``n`` slots can take, ``q + 1`` share one;
+* the least ``T`` for which a linear programme has a solution: the work of each class and model is spread over the kinds
+  of nodes that can take it; no kind works more than its nodes have time until ``T``; a node that works on a model loads
+  it first, so it can do at most ``T - load`` of it, and of each model at least so many nodes must load it that they can
+  do its work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from placement_nights import Night
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+_PRECISION = 1.003
+_GROWTH = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """Work of one model for one class, as the kinds of nodes that can take it."""
+
+    kinds: tuple[int, ...]
+    model: str
+
+
+_Row = dict[int, float]
+
+
+class _Programme:
+    """The linear programme of a night."""
+
+    def __init__(self, night: Night) -> None:
+        self._nodes = Counter(night.kinds.values())
+        rates = {night.kinds[place.id]: place.load_s_per_byte for place in night.places}
+        sizes = {key: size for task in night.tasks for key, size in task.models}
+        self._load_s = {(model, kind): size * rates[kind] for model, size in sizes.items() for kind in rates}
+        self._models, self._kinds = sorted(sizes), sorted(rates)
+        self._work: dict[_Load, float] = defaultdict(float)
+        for task in night.tasks:
+            self._work[_Load(kinds_of(task.places, night.kinds), task.models[0][0])] += night.takes[task.id]
+        self._share = {
+            (load, kind): number
+            for number, (load, kind) in enumerate((load, kind) for load in self._work for kind in load.kinds)
+        }
+        pairs = itertools.product(self._models, self._kinds)
+        self._loaders = {pair: len(self._share) + number for number, pair in enumerate(pairs)}
+
+    def allows(self, end_s: float) -> bool:
+        """Whether all could be done by then."""
+        at_most, limits = zip(*self._limits(end_s), strict=True)
+        equal = [{self._share[load, kind]: 1.0 for kind in load.kinds} for load in self._work]
+        columns = len(self._share) + len(self._loaders)
+        bounds = [(0.0, math.inf)] * len(self._share) + [(0.0, float(self._nodes[kind])) for _, kind in self._loaders]
+        solved = linprog(
+            np.zeros(columns),
+            A_ub=_matrix(at_most, columns),
+            b_ub=limits,
+            A_eq=_matrix(equal, columns),
+            b_eq=list(self._work.values()),
+            bounds=bounds,
+        )
+        return bool(solved.status == 0)
+
+    def _limits(self, end_s: float) -> Iterable[tuple[_Row, float]]:
+        for model in self._models:
+            room_s = end_s - min(self._load_s[model, kind] for kind in self._kinds)
+            work_s = sum(seconds for load, seconds in self._work.items() if load.model == model)
+            loaders = math.ceil(work_s / room_s - 1e-9) if room_s > 0 else math.inf
+            yield {self._loaders[model, kind]: -1.0 for kind in self._kinds}, -float(min(loaders, 1e9))
+            for kind in self._kinds:
+                row = {column: 1.0 for (load, on), column in self._share.items() if (load.model, on) == (model, kind)}
+                row[self._loaders[model, kind]] = -max(0.0, end_s - self._load_s[model, kind])
+                yield row, 0.0
+        for kind in self._kinds:
+            row = {column: 1.0 for (_, on), column in self._share.items() if on == kind}
+            row |= {self._loaders[model, kind]: self._load_s[model, kind] for model in self._models}
+            yield row, self._nodes[kind] * end_s
+
+
+def lower_bound(night: Night) -> float:
+    """Seconds; rounded down by less than a third of a percent."""
+    programme = _Programme(night)
+    low = max(_longest(night), _sharing(night))
+    if programme.allows(low):
+        return low
+    high = low * _GROWTH
+    while not programme.allows(high):
+        low, high = high, high * _GROWTH
+    while high / low > _PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if programme.allows(middle) else (middle, high)
+    return low
+
+
+def kinds_of(places: frozenset[str], kinds: Mapping[str, int]) -> tuple[int, ...]:
+    """The kinds of some nodes."""
+    return tuple(sorted({kinds[name] for name in places}))
+
+
+def _longest(night: Night) -> float:
+    rates = {place.id: place.load_s_per_byte for place in night.places}
+    quickest = {places: min(rates[name] for name in places) for places in {task.places for task in night.tasks}}
+    return max(
+        night.takes[task.id] + quickest[task.places] * sum(size for _, size in task.models) for task in night.tasks
+    )
+
+
+def _sharing(night: Night) -> float:
+    """Jobs that have to share a slot; for each set of nodes those that can go nowhere else."""
+    unions = {frozenset[str]()}
+    for places in {task.places for task in night.tasks}:
+        unions |= {places | union for union in unions}
+    best = 0.0
+    for union in unions - {frozenset[str]()}:
+        seconds = sorted((night.takes[task.id] for task in night.tasks if task.places <= union), reverse=True)
+        for last in range(len(union), len(seconds), len(union)):
+            best = max(best, sum(seconds[last - last // len(union) : last + 1]))
+    return best
+
+
+def _matrix(rows: Iterable[_Row], columns: int) -> csr_array:
+    listed = list(rows)
+    data = [value for row in listed for value in row.values()]
+    at = [number for number, row in enumerate(listed) for _ in row], [column for row in listed for column in row]
+    return csr_array((data, at), shape=(len(listed), columns))
