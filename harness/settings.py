@@ -16,6 +16,7 @@ CACHE_GIB = "MOE_CACHE_GIB"
 CONFIG_DIR = "MOE_CONFIG_DIR"
 CORES = "MOE_CORES"
 HISTORY = "MOE_HISTORY"
+HOST_HOLD = "MOE_HOST_HOLD"
 LOCK_DIR = "MOE_LOCK_DIR"
 SPREADS = "MOE_SPREADS"
 _GIB = 1024**3
@@ -54,6 +55,11 @@ def spreads_file() -> Path | None:
 def history() -> str:
     """``MOE_HISTORY``, a file or the URL of a database; empty where it is not set. Whether it can be is asked later."""
     return _said(HISTORY)
+
+
+def host_hold() -> str:
+    """``MOE_HOST_HOLD``, set by ``fleet lock`` and ``hold``: the hold that we run under; empty where there is none."""
+    return _said(HOST_HOLD)
 
 
 def cache_bytes() -> int | None:

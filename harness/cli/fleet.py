@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.doing import Doing
+from harness.cli.fleet_hold import hold, lock, release_
 from harness.domain.errors import EXIT_FINDING, BadInput
 from harness.domain.node import GIB
 from harness.execution.cluster_token import environment_with, token_file
@@ -268,6 +269,11 @@ def _address_here() -> str:
         hint = "name its head with --address HOST:PORT, or start one: moe-harness fleet up"
         raise BadInput("E-fleet-none", "no node of a cluster was started on this host", hint=hint, where="fleet status")
     return here[0].address
+
+
+fleet.add_command(lock)
+fleet.add_command(hold)
+fleet.add_command(release_)
 
 
 # ---- telling ---------------------------------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
-import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from harness import settings
 from harness.domain.errors import Infrastructure
+from harness.execution.host_hold import holder, host_for_measuring
+from harness.execution.lock_files import EVERYBODY, lock_dir, open_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,19 +27,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LOCK_NAME = "moe-measurement.lock"
 _HOLDER_NAME = "moe-measurement.holder"
-_EVERYBODY = 0o666
 _POLL_S = 0.1
-
-
-def lock_dir() -> Path:
-    """The folder of the lock, chosen by facts that are the same for all users of the host."""
-    if declared := settings.lock_dir():
-        return declared
-    for shared in (Path("/run/lock"), Path("/tmp")):  # noqa: S108 - must be the shared one, TMPDIR differs between users
-        with suppress(OSError):
-            if shared.stat().st_mode & stat.S_IWOTH:
-                return shared
-    return Path(tempfile.gettempdir())
 
 
 @contextmanager
@@ -56,24 +43,54 @@ def measurement_lock(timeout_s: float, purpose: str) -> Iterator[None]:
             E-host-lock: the lock can't be made.
     """
     folder = lock_dir()
-    lock = _lock(folder)
-    _acquire(lock, folder / _HOLDER_NAME, timeout_s)
+    began = time.monotonic()
+    host = _host(folder, timeout_s)
     try:
-        _write_holder(folder / _HOLDER_NAME, purpose)
-        yield
+        lock = _lock(folder)
+        _acquire(lock, folder / _HOLDER_NAME, max(0.0, timeout_s - (time.monotonic() - began)))
+        try:
+            _write_holder(folder / _HOLDER_NAME, purpose)
+            yield
+        finally:
+            _clear_holder(folder / _HOLDER_NAME)
+            lock.release()
     finally:
-        _clear_holder(folder / _HOLDER_NAME)
-        lock.release()
+        if host is not None:
+            os.close(host)
+
+
+def _host(folder: Path, timeout_s: float) -> int | None:
+    """The host itself, unless a hold that we run under has it."""
+    try:
+        with suppress(Infrastructure):
+            return host_for_measuring(0)
+        if timeout_s > 0:
+            _LOG.info("waiting up to %.0f s for the host: %s measures", timeout_s, describe_holder(folder))
+        return host_for_measuring(timeout_s)
+    except Infrastructure as error:
+        if error.slug != "E-host-busy":
+            raise
+        raise _busy(folder, timeout_s) from None
 
 
 def describe_holder(folder: Path | None = None) -> str:
     """Say who holds the lock, as far as is known: a killed process leaves its name until the next takes over."""
     try:
-        holder = json.loads((folder or lock_dir()).joinpath(_HOLDER_NAME).read_text(encoding="utf-8"))
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder["since"]))
-        return f"process {int(holder['pid'])} since {since} for {str(holder['purpose'])[:200]!r}"
+        said = json.loads((folder or lock_dir()).joinpath(_HOLDER_NAME).read_text(encoding="utf-8"))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(said["since"]))
+        return f"process {int(said['pid'])} since {since} for {str(said['purpose'])[:200]!r}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "an unknown process"
+        held = holder()
+        return held.text if held else "an unknown process"
+
+
+def _busy(folder: Path, timeout_s: float) -> Infrastructure:
+    return Infrastructure(
+        "E-host-busy",
+        f"another measurement runs on this host: {describe_holder(folder)}; waited {timeout_s:.0f} s",
+        hint="run again when it is done",
+        where=str(folder / _LOCK_NAME),
+    )
 
 
 def _lock(folder: Path) -> FileLock:
@@ -82,26 +99,21 @@ def _lock(folder: Path) -> FileLock:
     except OSError as error:
         raise _cannot_lock(folder, error) from error
     # Not per thread: a job is a generator, and may be closed in another thread than the one that began it.
-    return FileLock(folder / _LOCK_NAME, mode=_EVERYBODY, thread_local=False)
+    return FileLock(folder / _LOCK_NAME, mode=EVERYBODY, thread_local=False)
 
 
-def _acquire(lock: FileLock, holder: Path, timeout_s: float) -> None:
+def _acquire(lock: FileLock, holder_file: Path, timeout_s: float) -> None:
     try:
         with suppress(Timeout):
             lock.acquire(timeout=0)
             return
         if timeout_s > 0:
-            _LOG.info("waiting up to %.0f s for the host: %s measures", timeout_s, describe_holder(holder.parent))
+            _LOG.info("waiting up to %.0f s for the host: %s measures", timeout_s, describe_holder(holder_file.parent))
         lock.acquire(timeout=max(0.0, timeout_s), poll_interval=_POLL_S)
     except Timeout:
-        raise Infrastructure(
-            "E-host-busy",
-            f"another measurement runs on this host: {describe_holder(holder.parent)}; waited {timeout_s:.0f} s",
-            hint="run again when it is done",
-            where=lock.lock_file,
-        ) from None
+        raise _busy(holder_file.parent, timeout_s) from None
     except OSError as error:
-        raise _cannot_lock(holder.parent, error) from error
+        raise _cannot_lock(holder_file.parent, error) from error
 
 
 def _cannot_lock(folder: Path, error: OSError) -> Infrastructure:
@@ -117,20 +129,9 @@ def _write_holder(path: Path, purpose: str) -> None:
     """Tell others who holds the lock; where that fails they learn less, which is no reason not to measure."""
     with suppress(OSError):
         text = json.dumps({"pid": os.getpid(), "since": time.time(), "purpose": purpose})
-        fd = _open_shared(path)
+        fd = open_shared(path)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
-            with suppress(OSError):  # another user's file, left by a killed process
-                os.fchmod(fd, _EVERYBODY)
             file.write(text)
-
-
-def _open_shared(path: Path) -> int:
-    """Open for writing what may be another user's, in a sticky folder, without following a link planted there."""
-    try:
-        # Without O_CREAT: kernels forbid it (protected_regular) on other users' files in sticky folders.
-        return os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _EVERYBODY)
 
 
 def _clear_holder(path: Path) -> None:
