@@ -11,6 +11,7 @@ from harness.cli.plan_nodes import place_data, promise_data
 from harness.cli.plan_outputs import outputs_of
 from harness.domain.build import Build
 from harness.domain.case import Case
+from harness.domain.errors import BadInput
 from harness.domain.node import NodeFacts
 from harness.domain.words import Status
 from harness.domain.workload import OutputProfile, ProfileWorkload
@@ -101,7 +102,10 @@ def _build_missing(
     here = present_build(build) or build
     if lacking := build_missing(here):
         return lacking
-    lacking = missing_text({name: each for name, each in missing(here).items() if name in programs})
+    try:
+        lacking = missing_text({name: each for name, each in missing(here).items() if name in programs})
+    except BadInput as bad:
+        return f"build {build.name}: {bad.message}"
     return f"build {build.name}: {lacking}" if lacking else ""
 
 

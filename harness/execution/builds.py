@@ -120,10 +120,12 @@ def missing_by_program(build: Build) -> dict[str, tuple[str, ...]]:
         build: A build of this machine.
 
     Raises:
-        BadInput: It is not there.
+        BadInput: It is not there; ``E-no-sandbox``.
     """
-    run = partial(run_call, sandbox=asking_sandbox(build))
-    return missing_libraries(Path(BenchEngine(build).locate()[0]), run) if build.path else {}
+    if not build.path:
+        return {}
+    files = BenchEngine(build).locate()
+    return missing_libraries(Path(files[0]), partial(run_call, sandbox=asking_sandbox(build, files)))
 
 
 def check_build(build: Build, environment: Mapping[str, str] | None = None) -> None:
@@ -146,7 +148,7 @@ def _recognised(
 ) -> Recognised:
     """Times and sizes of its files make a new build another question."""
     del states
-    run = partial(run_call, sandbox=asking_sandbox(build, dict(environment)))
+    run = partial(run_call, sandbox=asking_sandbox(build, BenchEngine(build).locate(), dict(environment)))
     return recognise(build, run, dict(environment))
 
 

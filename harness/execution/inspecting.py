@@ -136,7 +136,7 @@ def told_source(build: Build, environment: Mapping[str, str] | None = None) -> K
         if here is None or not here.path:
             return KnownSource()
         engine = BenchEngine(here)
-        sandbox = asking_sandbox(here, environment)
+        sandbox = asking_sandbox(here, engine.locate(), environment)
         told = _version(engine.locate()[0], tuple(sorted((environment or {}).items())), _states(engine), sandbox)
     except BadInput:
         return KnownSource()
@@ -161,7 +161,8 @@ def _states(engine: Engine | OwnProgram) -> tuple[tuple[int, int], ...]:
 
 
 def _told_help(engine: BenchEngine | OwnProgram, build: Build, environment: Mapping[str, str] | None) -> str:
-    return _help_text(engine.help_command(environment), _states(engine), asking_sandbox(build, environment))
+    sandbox = asking_sandbox(build, engine.locate(), environment)
+    return _help_text(engine.help_command(environment), _states(engine), sandbox)
 
 
 @lru_cache(maxsize=64)

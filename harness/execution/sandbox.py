@@ -16,7 +16,6 @@ import harness
 from harness.builds.state_file import config_folder
 from harness.domain.build import Build
 from harness.domain.errors import BadInput, HarnessError
-from harness.engines.bench import BenchEngine
 from harness.engines.programs import with_libraries
 from harness.execution.bubblewrap import Sandbox, Tool
 from harness.execution.lock_files import lock_dir
@@ -125,15 +124,18 @@ def sandbox_for(
     return Sandbox(tool, tuple(readable), hidden, gpu_devices() if computes else (), _room_bytes())
 
 
-def asking_sandbox(build: Build, environment: Mapping[str, str] | None = None) -> Sandbox | None:
+def asking_sandbox(build: Build, files: Sequence[Path], environment: Mapping[str, str] | None = None) -> Sandbox | None:
     """The sandbox in which programs of a build by path are asked what they are; ``None``: it is trusted.
 
+    Args:
+        build: The build.
+        files: One of its programs first, and its libraries.
+        environment: Variables that its programs get.
+
     Raises:
-        BadInput: As `sandbox_for`; the build is not there.
+        BadInput: As `sandbox_for`.
     """
-    if build.trusted or not build.path:
-        return None
-    return sandbox_for(build, ("",), environment or {}, files=BenchEngine(build).locate())
+    return None if build.trusted else sandbox_for(build, ("",), environment or {}, files=files)
 
 
 def gpu_devices() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from job_support import job_of, wheel_arm
+from job_support import ANY, QUICK, job_of, wheel_arm
 from sandbox_support import Booty, laid_out, require_sandbox_here
 
 from harness.domain.arm import Arm
@@ -24,6 +24,7 @@ from harness.domain.measurement import ProcessRun
 from harness.domain.model import Model
 from harness.domain.sandboxing import Sandboxing
 from harness.domain.stopping import RunWholeSchedule
+from harness.domain.workload import Metric, ProfileWorkload, PromptProfile
 from harness.engines.flags import complete
 from harness.execution import sandbox
 from harness.execution.bubblewrap import Sandbox
@@ -34,6 +35,7 @@ from harness.execution.process import ProcessResult, ProcessSpec, Supervisor, cl
 from harness.execution.run_job import run_job
 from harness.execution.sandbox import Found, sandbox_for, sandbox_here
 
+SERVER = Path(__file__).parent.parent / "standin" / "wheel_server.py"
 EVERYTHING = {
     *("read-TOKEN", "read-JOURNAL", "read-KEY", "write-JOURNAL", "write-MODEL", "write-TOKEN", "write-build"),
     *("environment", "network", "trace", "signal", "processes", "home"),
@@ -253,6 +255,39 @@ def test_loopback_works_inside_a_sandbox(tmp_path: Path, supervisor: Supervisor)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         knock = (*argv[:-1], f"import socket; socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}))")
         assert "refused" in supervisor.run(ProcessSpec(knock, clean_environment(), 60.0, sandbox=box)).stderr
+
+
+def test_a_real_server_answers_inside_a_sandbox(tmp_path: Path, tiny_model: Path) -> None:
+    """llama.cpp's own, started and asked by a child of ours, all in one sandbox."""
+    require_sandbox_here()
+    program = tmp_path / "llama-server"
+    program.write_text(f"#!{sys.executable}\n{SERVER.read_text()}")
+    program.chmod(0o755)
+    build = Build("served", Fork.LLAMA_CPP, path=str(tmp_path))
+    arm = Arm(build, Model("tiny", path=str(tiny_model)), complete(build, {"t": 1}))
+    asked = tuple(
+        ProfileWorkload(PromptProfile("chat", "Hello", 4), each) for each in Metric if each is not Metric.PEAK
+    )
+    job = Job((arm,), asked, None, ANY, QUICK, cases=(), sandboxing=Sandboxing.REQUIRE)
+
+    runs, finished = run(job)
+
+    assert finished.failure is None
+    assert [(each.failure, len(each.samples)) for each in runs] == [(None, len(asked))] * 2
+    assert {each.conditions.sandbox for each in runs} == {_version()}
+
+
+def test_our_folders_are_empty_inside_even_where_they_lie_in_the_systems(supervisor: Supervisor) -> None:
+    """Such as a checkout in /usr/src/app: what is inside sees /usr, but not that."""
+    require_sandbox_here()
+    tool = sandbox_here().tool
+    assert tool is not None
+    listing = ProcessSpec(("ls", "/usr/share"), clean_environment(), 60.0)
+    seen = [
+        supervisor.run(dataclasses.replace(listing, sandbox=Sandbox(tool, (), hidden, (), 1 << 20))).stdout
+        for hidden in ((), ("/usr/share",))
+    ]
+    assert [bool(each) for each in seen] == [True, False]
 
 
 def _version() -> str:
