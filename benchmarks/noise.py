@@ -164,17 +164,17 @@ def _typical(shares: Sequence[float]) -> str:
     return f"{median(shares):.1%}" if shares else "not known"
 
 
-def put_between_markers(page: str, lines: Sequence[str]) -> str:
-    """The page with what lies between its markers replaced.
+def put_between_markers(page: str, lines: Sequence[str], opening: str = BEGIN, closing: str = END) -> str:
+    """The page with what lies between two markers replaced.
 
     Raises:
         ValueError: If the page lacks a marker.
     """
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = page.partition(opening)
+    _, end, tail = rest.partition(closing)
     if not (begin and end):
-        raise ValueError(f"the page needs the lines {BEGIN} and {END}")
-    return "\n".join([head + BEGIN, "", *lines, "", END + tail])
+        raise ValueError(f"the page needs the lines {opening} and {closing}")
+    return "\n".join([head + opening, "", *lines, "", closing + tail])
 
 
 def main(argv: Sequence[str]) -> int:

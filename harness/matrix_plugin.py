@@ -25,7 +25,6 @@ from harness.domain.words import Kind, Pitfall, Status
 from harness.pages.writing import write_reports
 from harness.reporting.clean import clean
 from harness.reporting.projections import notes
-from harness.reporting.replay import read_journal
 from harness.reporting.summary import summary_text
 from harness.running.forecasts import forecast_plan
 from harness.running.interrupts import Interrupts
@@ -307,7 +306,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for trouble in config.stash[_TROUBLE]:
         terminalreporter.write_line(f"ERROR: {trouble}", red=True)
     try:
-        state = read_journal(matrix.journal)
+        state = matrix.end()
     except HarnessError as error:
         terminalreporter.write_line(f"ERROR: {clean(str(error))}", red=True)
         return

@@ -58,6 +58,7 @@ class _Running:
     """One submitted try.
 
     Attributes:
+        id: Of the job: working it out takes a while, and every event asks for it.
         job: The job.
         attempt: Number of the try.
         avoid: Nodes that it must not go to.
@@ -71,6 +72,7 @@ class _Running:
         looked: Version of the inventory for which that was last asked.
     """
 
+    id: str
     job: Job
     attempt: int
     avoid: frozenset[str]
@@ -241,9 +243,9 @@ class RayExecutor:
 
     def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Submit one try, unless no live node could ever take it: then it has finished already."""
-        running = _Running(job, attempt, frozenset(avoid), at, time.monotonic() + _HOLD_S)
+        running = _Running(job.id, job, attempt, frozenset(avoid), at, time.monotonic() + _HOLD_S)
         if self._give(running):
-            self._running[job.id] = running
+            self._running[running.id] = running
         else:
             failure = Failure(FailureKind.INPUT_MISSING, self._refusal(job, avoid), "E-no-node")
             self._ready.append(Finished(job.id, attempt, failure))
@@ -406,12 +408,12 @@ class RayExecutor:
             kind = FailureKind.INTERRUPTED if running.cancelled else FailureKind.NODE_LOST
             yield from self._end(running, kind, first_line(error), "E-ray")
         else:
-            if event.job != running.job.id:
-                self.cancel(running.job.id)
+            if event.job != running.id:
+                self.cancel(running.id)
                 yield from self._end(running, FailureKind.HARNESS, _OTHER_VERSION, "E-worker-version")
                 return
             if isinstance(event, Finished):
-                del self._running[running.job.id]
+                del self._running[running.id]
             yield replace(event, place=running.node_id) if isinstance(event, Started) else event
 
     def _not_run(self, running: _Running, told: str) -> Iterator[JobEvent]:
@@ -424,8 +426,8 @@ class RayExecutor:
             running.stream, running.moving, running.looked = None, False, -1
 
     def _end(self, running: _Running, kind: FailureKind, message: str, slug: str) -> Iterator[JobEvent]:
-        del self._running[running.job.id]
-        yield Finished(running.job.id, running.attempt, Failure(kind, message, slug))
+        del self._running[running.id]
+        yield Finished(running.id, running.attempt, Failure(kind, message, slug))
 
     def _lost_nodes(self) -> list[JobEvent]:
         """End jobs whose node is no longer alive; asking their streams could block for minutes."""

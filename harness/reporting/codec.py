@@ -32,6 +32,7 @@ from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
 T = TypeVar("T")
 
 _TAG = "type"
+_PLAIN_TYPES = frozenset({int, bool, type(None)})
 _PATCH_TEXTS = {"build": {"recipe": {"patches": {"__all__": {"text"}}}}}
 _LEFT_OUT: dict[type, Any] = {Arm: _PATCH_TEXTS, Job: {"arms": {"__all__": _PATCH_TEXTS}}}
 """The texts of a recipe's patches, with every case: their digests are what a journal has to know."""
@@ -121,6 +122,8 @@ def _untagged(kinds: Mapping[str, type[T]], data: Mapping[str, Any]) -> T:
 
 def plain(value: Any) -> Any:
     """Values that JSON and UTF-8 have: other numbers as words, half characters as the replacement character."""
+    if type(value) in _PLAIN_TYPES:  # most values are, and a match asks each question in turn
+        return value
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
