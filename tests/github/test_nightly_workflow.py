@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from fake_github import TOKEN, FakeGitHub
 from github_support import journal
 from steps import Done, Runner, action, checkout, make_runner, step, workflow
 
-from harness.domain.words import Status
 from harness.reporting.replay import read_journal
 
 NIGHT = workflow("nightly.yml")["jobs"]
@@ -51,12 +51,35 @@ def runner(tmp_path: Path, address: Path, tiny_model: Path) -> Runner:
 
 
 def test_a_shard_has_the_cases_of_its_own_class_alone(runner: Runner) -> None:
-    """Here of one that this machine is not of: its journal says so, and the night goes on."""
-    done = runner.run(step(SHARD, "Measure the cases of this node class"), CLASS="gpu", MATRIX="small.toml")
+    """Here a part without work: its journal says so, with the whole plan, and the night knows what is missing."""
+    done = runner.run(step(SHARD, "Measure the cases of this node class"), CLASS="cpu:2/2", MATRIX="small.toml")
     assert done.code == 0, done.log
-    (verdict,) = read_journal(runner.temp / "moe-reports").final_verdicts()
-    assert verdict.case.endswith("@gpu")
-    assert verdict.status is Status.NOT_APPLICABLE
+    state = read_journal(runner.temp / "moe-reports")
+    assert (state.finished, len(state.planned)) == (True, 0)
+
+    shutil.copytree(state.path.parent, runner.workspace / "night" / "journal-moe-cpu-1")
+    joined = runner.run(step(JOIN, "Join the journals"))
+    assert joined.code == 0, joined.log
+    assert "2 cases: 2 error" in joined.summary
+    assert "no shard of node class &#39;gpu&#39; left a journal" in joined.summary.replace("'", "&#39;")
+    assert "there is part 2/2 alone" in joined.summary
+
+
+def test_a_shard_on_a_machine_of_another_class_measures_nothing_and_fails(runner: Runner) -> None:
+    """What it was to take must not look measured."""
+    done = runner.run(step(SHARD, "Measure the cases of this node class"), CLASS="gpu", MATRIX="small.toml")
+    assert done.code != 0
+    assert "E-shard-not-here" in done.log
+
+
+def test_journals_of_two_matrices_are_no_night(runner: Runner) -> None:
+    """They are told of all the same."""
+    for name in ("one", "other"):
+        journal(runner.workspace / "night" / f"journal-{name}", 100, matrix=name)
+    joined = runner.run(step(JOIN, "Join the journals"))
+    assert joined.code == 1
+    assert "E-merge-other-matrix" in joined.log
+    assert "`other`" in joined.summary
 
 
 def test_a_shard_that_measures_nothing_fails(runner: Runner) -> None:
