@@ -3,7 +3,7 @@
 Jobs whose engines take no time (a stand-in, ``cost_standin.py``) go the whole way: plan, pytest, dispatcher, Ray,
 journal, verdicts, JUnit, page, closing table. Told is CPU time, user and system, per job; what is there once (imports,
 Ray's start) drops out, as the difference between a long run and a short one. Beside it empty Ray tasks: as many,
-through one slot, as many events each. ``--write docs/explanation/survival.md`` puts the table into a page.
+through one slot, as many events each. ``--write docs/explanation/architecture.md`` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from noise import put_between_markers
+
+BEGIN, END = "<!-- cost: begin -->", "<!-- cost: end -->"
 _BLOCKS = 4
 _WINDOW = 2
 _MATRIX = """
@@ -140,6 +143,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--few", type=int, default=200, help="jobs of the short run, which is taken off")
+    parser.add_argument("--write", type=Path, help="page to put the table into")
     parser.add_argument("--empty", type=int, help=argparse.SUPPRESS)
     asked = parser.parse_args(argv)
     if asked.empty:
@@ -149,7 +153,15 @@ def main(argv: Sequence[str]) -> int:
         alone = [sys.executable, __file__, "--empty", str(asked.jobs)]
         empty = json.loads(subprocess.run(alone, capture_output=True, text=True, check=True).stdout)
         short, long = (whole_path(Path(folder) / f"{count}", count) for count in (asked.few, asked.jobs))
-    sys.stdout.write("\n".join(table(asked.few, asked.jobs, short, long, empty)) + "\n")
+    load = f"one-minute load {os.getloadavg()[0]:.1f}"
+    what = (
+        f"{asked.jobs} jobs of one case and {1 + _BLOCKS} processes, less {asked.few}; {os.cpu_count()} cores, {load}."
+    )
+    lines = [what, "", *table(asked.few, asked.jobs, short, long, empty)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    if asked.write:
+        page = asked.write.read_text(encoding="utf-8")
+        asked.write.write_text(put_between_markers(page, lines, BEGIN, END), encoding="utf-8")
     return 0
 
 

@@ -18,6 +18,8 @@ _FORBIDDEN = re.compile(
 
 def clean(text: str) -> str:
     """Remove terminal escapes, control characters and lone surrogates; keep tabs and line breaks."""
+    if text.isascii() and text.isprintable():  # nearly all texts, and the patterns would look at every character
+        return text
     return _FORBIDDEN.sub("", _ESCAPE_SEQUENCE.sub("", text))
 
 

@@ -68,6 +68,39 @@ def test_single_runs_claim_nothing_about_speed() -> None:
                 assert (verdict.status, verdict.throughput) == (Status.PASS, None)
 
 
+def test_every_process_tells_the_state_of_gpu_and_machine() -> None:
+    """Real NVML and /proc: clocks, power, temperature, memory and processes of the GPU; load, page cache, niceness."""
+    runs = [
+        run
+        for file in sorted(DATA.glob("*.jsonl"))
+        for job in read_journal(file).jobs.values()
+        for run in (job.record.runs if job.record else ())
+    ]
+    assert len(runs) == 48
+    for run in runs:
+        state = run.conditions
+        (gpu,) = state.gpus
+        assert gpu.used
+        assert gpu.samples > 1
+        assert gpu.driver == "580.159.04"
+        assert (gpu.performance_state, gpu.power_limit_w, gpu.foreign_processes) == (0, 700, 0)
+        assert gpu.sm_mhz is not None
+        assert gpu.memory_mhz is not None
+        assert gpu.power_w is not None
+        assert gpu.temperature_c is not None
+        assert 345 <= gpu.sm_mhz <= 1980 <= gpu.memory_mhz
+        assert 60 < gpu.power_w <= 720
+        assert 20 < gpu.temperature_c < 90
+        assert set(gpu.slowdowns) <= {"sw_power_cap"}
+        assert gpu.memory_before_bytes is not None
+        assert gpu.memory_peak_bytes is not None
+        assert gpu.memory_before_bytes < gpu.memory_peak_bytes <= 150 << 30
+        assert run.max_rss_bytes > 1 << 30
+        assert (state.niceness, state.model_cached, state.swapped_bytes, state.gpu_telemetry) == (0, 1.0, 0, "")
+        assert state.foreign_load is not None
+        assert state.queue_wait_s is not None
+
+
 def test_the_page_is_made_of_the_journals() -> None:
     made = runpy.run_path(str(BENCHMARK))
     text = made["PAGE"].read_text()
