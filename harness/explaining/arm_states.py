@@ -175,6 +175,7 @@ _CONDITION_WORDS: tuple[tuple[str, Callable[[Conditions], str]], ...] = (
     ("governor", lambda state: state.governor),
     ("huge pages", lambda state: state.huge_pages),
     ("GPU telemetry", lambda state: state.gpu_telemetry),
+    ("sandbox", lambda state: state.sandbox),
 )
 _GPU: tuple[tuple[str, Callable[[GpuState], float | None], str], ...] = (
     ("clock, MHz", lambda gpu: gpu.sm_mhz, "{:.0f}"),

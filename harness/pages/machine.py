@@ -94,6 +94,7 @@ _CONDITIONS: tuple[tuple[str, Callable[[Sequence[Conditions]], str]], ...] = (
     ("model in page cache", _numbers(lambda each: each.model_cached, ".0f", " %", 100)),
     ("huge pages", _words(lambda each: each.huge_pages)),
     ("no GPU telemetry", _words(lambda each: each.gpu_telemetry)),
+    ("sandbox", _words(lambda each: each.sandbox)),
 )
 
 _GPU_STATES: tuple[tuple[str, Callable[[Sequence[GpuState]], str]], ...] = (
