@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -103,6 +104,32 @@ def test_workers_of_another_version_are_named(
     (end,) = finished([event for event in dispatcher.events() if event is not None])
     assert end.failure is not None
     assert (end.failure.slug, end.failure.may_be_retried) == ("E-worker-version", False)
+
+
+def test_a_job_that_is_wanted_where_somebody_else_is_goes_elsewhere_after_a_while(
+    cluster: object, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver has the node: the job gets whichever is free. Until then each goes where it is wanted."""
+    from harness.execution import ray_executor  # noqa: PLC0415 - imports Ray, whose variables the cluster sets
+
+    monkeypatch.setattr(ray_executor, "_HOLD_S", 3.0)
+    executor = executor_factory("ray", RunWholeSchedule(), cluster.address)()  # type: ignore[attr-defined]
+    first, second = (job_of(standin_arm(tmp_path / name, tiny_model, "hang")) for name in ("first", "second"))
+    wanted = cluster.big.node_id  # type: ignore[attr-defined]
+    started: dict[str, str] = {}
+    deadline = time.monotonic() + 60
+    with contextlib.closing(executor):
+        executor.start()
+        assert {place.id for place in executor.places()} == executor.takers(first) > {wanted}
+        executor.submit(first, 1, at=wanted)
+        while second.id not in started and time.monotonic() < deadline:
+            for event in executor.poll(0.2):
+                if isinstance(event, Started):
+                    started[event.job] = event.place
+                    if event.job == first.id:
+                        executor.submit(second, 1, at=wanted)
+    assert started[first.id] == wanted
+    assert started[second.id] not in ("", wanted)
 
 
 def test_what_no_live_node_can_take_is_said_at_once(dispatcher: Dispatcher, tiny_model: Path, tmp_path: Path) -> None:
