@@ -14,6 +14,9 @@ from mini_matrix import CASES, endless
 
 from harness.reporting.replay import read_journal
 
+STARTS = 6
+"""Process starts of a job of two arms: a burn-in and two blocks of each."""
+
 
 def test_ray_is_not_even_imported_when_no_selected_case_needs_it(project: pytest.Pytester) -> None:
     """Cases that planning decides need no executor: no Ray, no wait for it."""
@@ -33,9 +36,7 @@ def test_ray_is_not_even_imported_when_no_selected_case_needs_it(project: pytest
 
 def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pytester) -> None:
     """Two workers, two jobs: every case has one verdict, every step ran once, one journal, one JUnit file."""
-    matrix = project.path / "matrices" / "local.toml"
-    second = f'[models.again]\npath = "{_model_of(matrix)}"\n'
-    matrix.write_text(matrix.read_text().replace("[flags]", second + "[flags]"))
+    _with_two_jobs(project.path / "matrices" / "local.toml")
     result = project.runpytest_subprocess("-m", "moe", "-n2", "-p", "no:cacheprovider")
     outcomes = result.parseoutcomes()
     assert outcomes.get("passed", 0) + outcomes.get("skipped", 0) == 2 * CASES
@@ -46,7 +47,7 @@ def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pyteste
     assert events["run_started"] == 1
     assert events["planned"] == events["verdict"] == 2 * CASES
     assert events["job_started"] == events["job_finished"] == 2
-    assert events["process"] == 20
+    assert events["process"] == 2 * STARTS
     state = read_journal(project.path / "moe-reports")
     assert state.problems == ()
     assert (project.path / "moe-reports" / "junit.xml").read_text().count("<testcase") == 2 * CASES
@@ -54,9 +55,7 @@ def test_xdist_shares_one_cluster_and_runs_each_job_once(project: pytest.Pyteste
 
 def test_xdist_with_the_local_executor_measures_one_at_a_time(project: pytest.Pytester) -> None:
     """Workers with executors of their own share the host lock: no two engines overlap."""
-    matrix = project.path / "matrices" / "local.toml"
-    second = f'[models.again]\npath = "{_model_of(matrix)}"\n'
-    matrix.write_text(matrix.read_text().replace("[flags]", second + "[flags]"))
+    _with_two_jobs(project.path / "matrices" / "local.toml")
     result = project.runpytest_subprocess("-m", "moe", "-n2", "--moe-executor=local", "-p", "no:cacheprovider")
     assert sum(result.parseoutcomes().get(word, 0) for word in ("passed", "skipped")) == 2 * CASES
     jobs = [
@@ -117,5 +116,9 @@ def _wait_for(file: Path, text: str) -> None:
         time.sleep(0.1)
 
 
-def _model_of(matrix: Path) -> str:
-    return matrix.read_text().split('path = "')[1].split('"')[0]
+def _with_two_jobs(matrix: Path) -> None:
+    """A second job of the same model, and of each no more than it takes to see that they are shared out: one quad."""
+    text = matrix.read_text()
+    model = text.split('path = "')[1].split('"')[0]
+    text = text.replace("[flags]", f'[models.again]\npath = "{model}"\n[flags]')
+    matrix.write_text(text.replace("blocks = 4", "blocks = 2"))
