@@ -26,6 +26,7 @@ from harness.judging.comparing_cells import build_word, model_word
 from harness.judging.samples import MS_PER_S
 from harness.judging.wording import speed_text
 from harness.reporting.clean import clean, one_line
+from harness.reporting.markdown import code
 from harness.running.spread_file import read_spreads, spreads_path
 from harness.sharing.beside import side_by_side
 from harness.sharing.opened import opened
@@ -157,7 +158,7 @@ def _tell_problems(sides: tuple[Side, Side]) -> None:
     """What could not be used, on the other stream: data stay data. No problem here ends the command."""
     for problem in _problems(sides):
         kind = "row not judged" if problem.row_lost else "note"
-        click.echo(f"moe-harness: {kind}: {clean(str(problem))}", err=True)
+        click.echo(f"moe-harness: {kind}: {one_line(str(problem))}", err=True)
 
 
 def _problems(sides: tuple[Side, Side]) -> list[ImportProblem]:
@@ -204,7 +205,7 @@ def markdown(found: Sequence[Comparison], given: Sequence[tuple[str, Input]], al
         given: What was compared, by its name.
         alpha: Two-sided error rate; the interval holds 1 - alpha.
     """
-    lines = [f"- {name}: `{one_line(path)}`: {_described(side)}" for name, path, side in _named(given)]
+    lines = [f"- {name}: {code(path)}: {code(_described(side))}" for name, path, side in _named(given)]
     ratio = _ratio_heading(alpha)
     lines += [
         "",
@@ -212,10 +213,10 @@ def markdown(found: Sequence[Comparison], given: Sequence[tuple[str, Input]], al
         "|---|---|--:|--:|--:|---|",
     ]
     for comparison in found:
-        cells = [comparison.workload, comparison.settings, *_figures(comparison), _word(comparison)]
-        lines.append("| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |")
-    lines += ["", *(f"- {_title(comparison)}: {comparison.why}" for comparison in found)]
-    lines += [f"- {note}" for note in shared_notes(found)]
+        cells = [code(comparison.workload), code(comparison.settings), *_figures(comparison), _word(comparison)]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", *(f"- {code(_title(comparison))}: {code(comparison.why)}" for comparison in found)]
+    lines += [f"- {code(note)}" for note in shared_notes(found)]
     return "\n".join([*lines, "", f"**{summary(found)}**"])
 
 
@@ -226,7 +227,7 @@ def _print_table(
     found: Sequence[Comparison], given: Sequence[tuple[str, Input]], console: Console, alpha: float
 ) -> None:
     for name, path, side in _named(given):
-        console.print(Text(clean(f"{name:<9}  {path}: {_described(side)}"), style="dim"), soft_wrap=True)
+        console.print(Text(f"{name:<9}  {one_line(f'{path}: {_described(side)}')}", style="dim"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("workload", no_wrap=True)
     table.add_column("settings", overflow="fold")
@@ -242,11 +243,11 @@ def _print_table(
     console.print()
     for comparison in found:
         line = Text.assemble(
-            (_word(comparison), _STYLES[comparison.verdict]), clean(f"  {_title(comparison)}: {comparison.why}")
+            (_word(comparison), _STYLES[comparison.verdict]), f"  {one_line(f'{_title(comparison)}: {comparison.why}')}"
         )
         console.print(line, soft_wrap=True)
     for note in shared_notes(found):
-        console.print(Text(clean(f"- {note}")), soft_wrap=True)
+        console.print(Text(one_line(f"- {note}")), soft_wrap=True)
     console.print()
     console.print(Text(summary(found), style="bold"), soft_wrap=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 
 import click
@@ -36,7 +36,7 @@ def print_imported(done: Sequence[Imported], where: str) -> None:
         for case, changes in each.changes.items():
             for change in changes:
                 unit = next((cell.figure.unit for cell in run.cells if cell.verdict.case == case and cell.figure), "")
-                _say(f"  {'worse' if change.worse else 'better'}: {case}\n    {change_words(change, unit)}")
+                _say(f"  {'worse' if change.worse else 'better'}: {case}", f"    {change_words(change, unit)}")
     _say(f"history: {where}")
 
 
@@ -52,10 +52,10 @@ def print_cell(cell: str, verdicts: Sequence[NightVerdict], series: Sequence[Ser
 
 def _print_series(series: Series, verdicts: Sequence[NightVerdict]) -> None:
     if series.began:
-        _say(f"\nanother series, since {series.points[0].night} is not comparable with the nights before:")
+        _say("", f"another series, since {series.points[0].night} is not comparable with the nights before:")
         _say(f"  {series.began}")
-    _say(f"\n{series.unit} on {series.node}, {count(len({each.night for each in series.points}), 'night')}")
-    _say(f"{_sparkline([each.value for each in series.points])}\n")
+    _say("", f"{series.unit} on {series.node}, {count(len({each.night for each in series.points}), 'night')}")
+    _say(f"{_sparkline([each.value for each in series.points])}", "")
     times = {each.time: each for each in series.points}
     first, last = series.points[0].night, series.points[-1].night
     shown = [each for each in verdicts if each.time in times or (each.value is None and first <= each.night <= last)]
@@ -70,10 +70,12 @@ def _print_series(series: Series, verdicts: Sequence[NightVerdict]) -> None:
 
 def _nights_table(rows: list[NightVerdict | MissingNight], unit: str, points: dict[datetime, NightPoint]) -> Table:
     several = len({row.node for row in rows if isinstance(row, NightVerdict)}) > 1
-    table = _table("night", "build", unit or "figure", "interval", "n", "verdict", "machine" if several else "", "")
+    table = _table(
+        "night", "build", one_line(unit) or "figure", "interval", "n", "verdict", "machine" if several else "", ""
+    )
     for row in sorted(rows, key=lambda each: each.night):
         if isinstance(row, MissingNight):
-            table.add_row(*map(Text, (f"{row.night}", "", "-", "", "", row.why, "", "")))
+            table.add_row(*map(Text, (f"{row.night}", "", "-", "", "", one_line(row.why), "", "")))
             continue
         point = points.get(row.time)
         far = "far off, alone" if point and point.outlier else ""
@@ -83,7 +85,7 @@ def _nights_table(rows: list[NightVerdict | MissingNight], unit: str, points: di
             Text("-" if row.value is None else figure_text(row.value, row.unit)),
             Text(_interval(row)),
             Text(f"{row.n}" if row.n else ""),
-            Text(_words(row), style=_STYLES.get(row.status, "yellow")),
+            Text(one_line(_words(row)), style=_STYLES.get(row.status, "yellow")),
             Text(one_line(row.node) if several else ""),
             Text(far),
         )
@@ -166,11 +168,7 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
 
 
-def _say(text: str) -> None:
-    click.echo("\n".join(_lines(text)))
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Each line clean; its indentation stays."""
-    for line in text.split("\n"):
-        yield line[: len(line) - len(line.lstrip(" "))] + one_line(line)
+def _say(*lines: str) -> None:
+    """Lines, each clean and one; their indentation stays."""
+    for line in lines:
+        click.echo(line[: len(line) - len(line.lstrip(" "))] + one_line(line))

@@ -12,7 +12,7 @@ _ESCAPE_SEQUENCE = re.compile(
 )
 _FORBIDDEN = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # not allowed in XML 1.0, or C1 control
-    "|[\u202a-\u202e\u2066-\u2069]"  # turns the direction of what follows
+    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # turns the direction of what is beside it
 )
 
 

@@ -91,9 +91,9 @@ def test_a_table_a_reader_understands() -> None:
 def test_a_page() -> None:
     result = run(TABLES / "mainline.md", "--split", "flash_attn=1:0", "--format", "markdown")
     lines = result.output.splitlines()
-    assert lines[0].startswith(f"- both sides: `{TABLES / 'mainline.md'}`: 4 rows; llama.cpp 15e03282 (5318)")
+    assert lines[0].startswith(f"- both sides: `{TABLES / 'mainline.md'}`: `4 rows; llama.cpp 15e03282 (5318)")
     assert "| workload | settings | baseline t/s | candidate t/s | ratio [99 %] | verdict |" in lines
-    assert "| pp512 | fa=1:0 | 11.80 | 14.29 | 1.211 [1.066, 1.376] | improved |" in lines
+    assert "| `pp512` | `fa=1:0` | 11.80 | 14.29 | 1.211 [1.066, 1.376] | improved |" in lines
     assert lines[-1] == "**2 rows: 1 improved, 1 inconclusive**"
     assert result.exit_code == 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,51 @@ def test_a_value_that_nothing_can_be_made_of_ends_no_command(name: str, tmp_path
     path = changed(tmp_path, *TAKEN[name])
     assert read_journal(path).problems == ()
     commands(path)
+
+
+EVIL = (
+    "=cmd\n::error::pwned\n##[add-mask]x\n<img src=x> \x1b]0;t\x07\x1b[31m\x00\u202e\u200f @all"
+    " ![i](https://evil.example) `x`"
+)
+NAMES = {
+    *("reason", "host", "cpu_model", "kernel", "governor", "slug"),
+    *("matrix", "message", "build_commit", "node", "word"),
+}
+TERMINAL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # escapes and directions
+    "|^(::|##)",  # commands of a runner
+    re.MULTILINE,
+)
+
+
+def hostile(value: object, name: str = "") -> object:
+    """A value with its texts replaced, where their names say that engines, forks and machines write them."""
+    if isinstance(value, dict):
+        return {key: hostile(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [hostile(each, name) for each in value]
+    return EVIL if isinstance(value, str) and name in NAMES else value
+
+
+def test_no_text_of_a_journal_drives_a_terminal_or_a_runner(tmp_path: Path) -> None:
+    """Escapes, directions of writing, and lines that begin as commands of a runner; in pages, markup."""
+    path, history = tmp_path / "journal.jsonl", f"{tmp_path / 'history.sqlite'}"
+    lines = [json.dumps(hostile(json.loads(line))) for line in JOURNAL.read_text().splitlines()]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    case = next(iter(case for case in read_journal(path).planned if ".." in case))
+    for arguments in (
+        ["report", f"{path}"],
+        ["gate", f"{path}"],
+        ["explain", case, f"{path}"],
+        ["history", "import", f"{path}", "--history", history],
+        ["history", "list", "--history", history],
+        ["history", "show", case, "--history", history],
+        ["history", "export", "--history", history],
+        ["compare", f"{JOURNAL}", f"{path}"],
+    ):
+        told = CliRunner().invoke(cli, arguments, standalone_mode=False).output
+        assert "cmd" in told, arguments
+        assert TERMINAL.search(told) is None, arguments
+    page = CliRunner().invoke(cli, ["compare", f"{JOURNAL}", f"{path}", "--format", "markdown"]).output
+    assert "<img" in page
+    assert "<img" not in re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", page)
