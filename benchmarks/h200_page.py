@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from harness.domain.arm import Arm
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
-from harness.engines.flags import complete
 from harness.models.memory import bytes_needed
 from harness.reporting.page import markdown_page
 from harness.reporting.projections import notes
@@ -60,7 +57,7 @@ def _rows(state: JournalState) -> Iterator[str]:
 
 
 def _row(job: Job, index: int, node: NodeFacts, runs: list[ProcessRun]) -> str:
-    arm = _as_known_today(job.arms[index])
+    arm = job.arms[index]
     needed = bytes_needed(arm, job.workloads, tuple(gpu.vram_bytes for gpu in node.gpus))
     printed = next(run.load for run in runs if run.load)
     if needed is None:
@@ -75,11 +72,6 @@ def _row(job: Job, index: int, node: NodeFacts, runs: list[ProcessRun]) -> str:
         f"| {arm.model.quant} | `{arm.label}` | {estimated} | {told} | {gpu / buffers - 1:+.1%} | {beside} "
         f"| {in_ram} | {peak} | {ram / rss - 1:+.1%} |"
     )
-
-
-def _as_known_today(arm: Arm) -> Arm:
-    """The arm with mmap as its loader really had it: the run is where that came out, and its journals say otherwise."""
-    return replace(arm, flags=complete(arm.build, {name: value for name, value in arm.flags if name != "mmap"}))
 
 
 def _on_the_gpu(run: ProcessRun) -> int:

@@ -18,9 +18,6 @@ _PLAIN_V = (None, "f16", "bf16", "f32")
 _MMAP_OFF = ("rtr", "mqkv", "muge")
 """The loader of ik_llama.cpp drops mmap where one of these is on, whatever was said and whatever is echoed."""
 
-_HOST_BUFFERS = frozenset({"CPU", "CUDA_Host"})
-"""Buffers of ``ot`` in main memory."""
-
 
 class FlagFault(BadInput):
     """A value that no flag takes, or two that can't both be.
@@ -101,7 +98,7 @@ def complete(build: Build, declared: Mapping[str, FlagValue], *, options: frozen
     for name, value in given.items():
         _require_sayable(table[name], value, build)
     values = {name: _settled(spec, given.get(name), build, options) for name, spec in table.items()}
-    values.update(_mmap_switched_off(build, values, given))
+    values.update(_mmap_switched_off(values, given))
     _require_attention_of_cache(values)
     values["ub"] = _physical_batch(values, given)
     return Flags.of(values)
@@ -210,21 +207,15 @@ def _settled(spec: FlagSpec, given: FlagValue | None, build: Build, options: fro
     return spec.absent
 
 
-def _mmap_switched_off(
-    build: Build, values: Mapping[str, FlagValue], given: Mapping[str, FlagValue]
-) -> dict[str, FlagValue]:
+def _mmap_switched_off(values: Mapping[str, FlagValue], given: Mapping[str, FlagValue]) -> dict[str, FlagValue]:
     """``mmap`` as the loader will really have it.
-
-    Since #1510 (build 4357) ik_llama.cpp maps no file of which tensors are sent to the CPU, unless a variable tells it
-    to: where nothing is declared that is taken for granted, and said to older builds too.
 
     Raises:
         FlagFault: ``E-contradictory-flags`` where mmap is declared on together with a flag that switches it off.
     """
     causes = [name for name in _MMAP_OFF if values.get(name) == 1]
     if not causes:
-        dropped = build.fork is Fork.IK_LLAMA_CPP and "mmap" not in given and _sends_to_the_cpu(values)
-        return {"mmap": 0} if dropped else {}
+        return {}
     if given.get("mmap") == 1:
         raise FlagFault(
             "E-contradictory-flags",
@@ -233,12 +224,6 @@ def _mmap_switched_off(
             flags=("mmap", *causes),
         )
     return {"mmap": 0}
-
-
-def _sends_to_the_cpu(values: Mapping[str, FlagValue]) -> bool:
-    """Whether tensors are sent to main memory one by one."""
-    buffers = {buffer for _, buffer in override_pairs(str(values["ot"]))}
-    return bool(values.get("ncmoe")) or bool(buffers & _HOST_BUFFERS)
 
 
 def _require_attention_of_cache(values: Mapping[str, FlagValue]) -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from harness.domain.build import Fork
 from harness.domain.flags import FlagValue
+from harness.domain.patterns import override_pairs
 from harness.models.memory_placement import CPU, Asked, Placement, place
 from harness.models.memory_shape import INPUT, OUTPUT, ModelShape, Weight
 
@@ -15,6 +16,8 @@ _REPACKED = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"})
 _REPACKED_ROWS = 8
 """What llama.cpp's CPU backend keeps a rearranged copy of on x86 with AVX2, and by how many rows."""
 _MATRIX = 2
+_HOST_BUFFERS = frozenset({"CPU", "CUDA_Host"})
+"""Buffers of ``ot`` in main memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,16 @@ class Loading:
 
     @classmethod
     def of(cls, fork: Fork, flags: Mapping[str, FlagValue], gpus: int) -> Loading:
-        """Take it from a complete set of flags: ``mmap`` is 0 there where another flag switches it off."""
+        """Take it from a complete set of flags: ``mmap`` is 0 there where another flag switches it off.
+
+        Since #1510 (build 4357) ik_llama.cpp maps no file of which overrides send tensors to the CPU, whatever is said:
+        they lie in pinned memory.
+        """
         copies = fork is Fork.LLAMA_CPP and bool(flags.get("repack", 1))
         # Beside a GPU, the GPU's host buffers come first, and those rearrange nothing.
         fused = fork is Fork.IK_LLAMA_CPP and bool(flags.get("fmoe", 1))
-        return cls(bool(flags.get("mmap", 1)), copies and (not gpus or bool(flags.get("no_host", 0))), fused)
+        mapped = bool(flags.get("mmap", 1)) and not (fork is Fork.IK_LLAMA_CPP and _sends_to_the_cpu(flags))
+        return cls(mapped, copies and (not gpus or bool(flags.get("no_host", 0))), fused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,12 @@ def weights_of(shape: ModelShape, asked: Asked, loading: Loading) -> Weights:
     sizes[placement.output] += _output_again(shape, placement)
     mapped, only_loading = (plain, max(0, shape.file_bytes - plain)) if loading.mapped else (0, passing)
     return Weights(tuple(sizes), mapped, only_loading, max(lent.values(), default=0), works_in_ram)
+
+
+def _sends_to_the_cpu(flags: Mapping[str, FlagValue]) -> bool:
+    """Whether overrides keep tensors in main memory."""
+    buffers = {buffer for _, buffer in override_pairs(str(flags.get("ot", "")))}
+    return bool(flags.get("ncmoe")) or bool(buffers & _HOST_BUFFERS)
 
 
 def split(nbytes: int, device: int, placement: Placement) -> Iterable[tuple[int, int]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.domain.arm import Arm
 from harness.domain.build import Build, Fork, Tool
 from harness.domain.errors import BadInput
-from harness.domain.flags import Flags, FlagValue
+from harness.domain.flags import Flags
 from harness.domain.model import Model
 from harness.engines.bench_help import help_flags
 from harness.engines.embedded.flags import RULES
@@ -163,15 +163,6 @@ def test_what_rewrites_tensors_switches_mmap_off(cause: str) -> None:
     error = refused(IK, **{cause: 1, "mmap": 1})
     assert error.slug == "E-contradictory-flags"
     assert cause in error.message
-
-
-@pytest.mark.parametrize("sent", [{"ot": "exps=CPU"}, {"ot": "a=CUDA0;b=CUDA_Host"}, {"ncmoe": 1}])
-def test_tensors_sent_to_the_cpu_are_not_mapped_by_ik(sent: dict[str, FlagValue]) -> None:
-    """Its loader drops mmap beside overrides; a declared one stands, for builds before #1510."""
-    assert complete(IK, sent).get("mmap") == 0
-    assert complete(IK, {**sent, "mmap": 1}).get("mmap") == 1
-    assert complete(IK, {"ot": "a=CUDA0", "ncmoe": 0}).get("mmap") == 1
-    assert complete(MAINLINE, sent).get("mmap") == 1
 
 
 def test_overrides_joined_by_commas_or_semicolons_are_one_arm() -> None:

@@ -131,6 +131,14 @@ def test_experts_stay_in_ram_and_the_rest_goes_to_the_gpu() -> None:
         assert needed(Fork.IK_LLAMA_CPP, gpus=(4 * GIB,), ngl=99, **flags).gpus[0].weights == found.gpus[0].weights
 
 
+@pytest.mark.parametrize("sent", [{"ot": "exps=CPU"}, {"ot": "a=CUDA0;exps=CUDA_Host"}, {"ncmoe": 40}])
+def test_ik_maps_no_file_of_which_tensors_are_sent_to_the_cpu(sent: dict[str, FlagValue]) -> None:
+    """They lie in pinned memory; seen on an H200, where llama.cpp mapped the file (`docs/explanation/h200.md`)."""
+    assert needed(Fork.IK_LLAMA_CPP, gpus=(140 * GIB,), ngl=99, **sent).mapped == 0
+    assert needed(Fork.LLAMA_CPP, gpus=(140 * GIB,), ngl=99, **sent).mapped > 10 * GIB
+    assert needed(Fork.IK_LLAMA_CPP, gpus=(140 * GIB,), ngl=20).mapped > 5 * GIB
+
+
 def test_the_forks_count_the_output_layer_differently() -> None:
     """With ngl=1 llama.cpp moves the output layer, ik_llama.cpp the last repeating one."""
     homes = {fork: place(thirty(), Asked.of(fork, {"ngl": 1}, (GIB,))) for fork in FORKS}
