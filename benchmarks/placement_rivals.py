@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from harness.execution.at_hand import ModelsAtHand
+from harness.execution.at_hand import Models, ModelsAtHand
 from harness.execution.order_places import Place
 from harness.execution.order_tasks import Task
 
@@ -93,18 +93,22 @@ class ShortestFirst(FirstCome):
 
 
 class Affinity(FirstCome):
-    """A free slot takes the first job whose model lies there, else the first that it can."""
+    """A free slot takes the first job whose model lies there, else of a model that nobody has, else that it can."""
 
     def set_places(self, places: Iterable[Place]) -> None:
         """All are free, and nothing lies there."""
         listed = list(places)
         super().set_places(listed)
         self._at_hand = {place.id: ModelsAtHand(place.cache_bytes, place.holds) for place in listed}
+        self._known: set[Models] = set()
 
     def _chosen(self, place: str) -> Task | None:
         at_hand = self._at_hand[place]
-        near = (task for task in self._tasks if place in task.places and not at_hand.missing(task.models))
-        task = next(near, None) or super()._chosen(place)
+        tasks = [task for task in self._tasks if place in task.places]
+        near = (task for task in tasks if not at_hand.missing(task.models))
+        new = (task for task in tasks if task.models not in self._known)
+        task = next(near, None) or next(new, None) or next(iter(tasks), None)
         if task is not None:
             at_hand.use(task.models)
+            self._known.add(task.models)
         return task
