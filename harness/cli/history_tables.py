@@ -115,7 +115,8 @@ def print_regressions(night: date, found: Sequence[Regression]) -> None:
         for arm in each.builds if each.evidence == "verdict" else ():
             _say(f"    {arm.arm} {arm.words}")
     new = sum(each.new for each in found)
-    _say(f"night {night}: {count(len(found), 'regression')}, {new} new" if found else f"night {night}: no regression")
+    told = f"{count(len(found), 'regression')}, {new} new" if found else "no regression of speed"
+    _say(f"night {night}: {told}")
 
 
 def figure_text(value: float, unit: str) -> str:

@@ -132,6 +132,8 @@ def test_nothing_of_an_engine_is_alive(tmp_path: Path) -> None:
             assert "\x1b" not in text
             assert "red" in text
             if form == "markdown":
-                plain = re.sub(r"(`+)[^`\n].*?[^`\n]?\1(?!`)", "", re.sub(r"```text\n.*?\n```", "", text, flags=re.S))
+                plain = re.sub(
+                    r"(`+)[^`\n].*?[^`\n]?\1(?!`)", "", re.sub(r"```text\n.*?\n```", "", text, flags=re.DOTALL)
+                )
                 assert "<b>" not in plain
                 assert "@team" not in plain
