@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +25,7 @@ from harness.reporting.codec import decode, decode_case, plain
 from harness.reporting.joining import joined_night
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA, PlannedCase, RunInfo
 from harness.reporting.state import JobTry, JournalState, Problem
-from harness.reporting.whole_plan import Shard
+from harness.reporting.whole_plan import Shard, WholePlan
 
 Event: TypeAlias = dict[str, Any]
 
@@ -37,6 +38,7 @@ _SURROGATE = rb"\ud"
 """An escape that may be half a character: no text that can be written or hashed."""
 _BEGINS = b'"event": "run_started"'
 """As the writer spells it; inside of a text its quotation marks would be escaped."""
+_OF_SHARD, _PLAN, _HEAD = b'"event": "shard"', b', "plan": ', 100
 MERGED = b'"event": "journals_merged"'
 """What the first line of several journals in one file has."""
 
@@ -330,7 +332,7 @@ def _require_finite(arms: Sequence[Arm]) -> None:
 
 
 def _parse(line: bytes, path: Path, number: int) -> Event:
-    event = json.loads(line)
+    event = _shard_event(line) if _OF_SHARD in line[:_HEAD] else json.loads(line)
     if _SURROGATE in line.lower():
         event = plain(event)
     schema = event.get("schema") if isinstance(event, dict) else None
@@ -344,6 +346,17 @@ def _parse(line: bytes, path: Path, number: int) -> Event:
             where=f"{path}: line {number}",
         )
     return dict(event)
+
+
+def _shard_event(line: bytes) -> Any:
+    """A line with a whole plan: shards of a night all have the same, of megabytes, which is read once."""
+    head, _, plan = line.rstrip().partition(_PLAN)
+    return {**json.loads(head + b"}"), "plan": _whole_plan(plan.removesuffix(b"}"))}
+
+
+@lru_cache(maxsize=2)
+def _whole_plan(text: bytes) -> WholePlan:
+    return decode(WholePlan, json.loads(text))
 
 
 def _short(error: Exception) -> str:
