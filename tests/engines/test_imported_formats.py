@@ -230,6 +230,24 @@ def test_means_that_are_no_speeds_are_refused(mean: str, slug: str) -> None:
         assert found.problems[0].workload == "pp64"
 
 
+@pytest.mark.parametrize("mean", ["22_9.056631", "\u0662\u0662\u0669.05", " .16", "1."])
+def test_what_only_python_takes_for_a_number_is_none(mean: str) -> None:
+    """Damage found by a million mutants: neither tool prints such a number, so it is the rest of another."""
+    assert "229.056631" in SAMPLES["ik csv"]
+    damaged = read(SAMPLES["ik csv"].replace("229.056631", mean))
+    assert [problem.slug for problem in damaged.problems] == ["E-incomplete-row"]
+    assert all(row.workload != "tg8" for row in damaged.rows)
+
+
+@pytest.mark.parametrize("cell", [".16", ".92 ± 0.23", "45. ± 0.23", "\u0664\u0665.92 ± 0.23"])
+def test_the_rest_of_a_speed_in_a_table_is_no_speed(cell: str) -> None:
+    """The same damage in a table."""
+    assert "45.92 ± 0.23" in SAMPLES["md"]
+    damaged = read(SAMPLES["md"].replace("45.92 ± 0.23", cell))
+    assert "E-unknown-unit" in [problem.slug for problem in damaged.problems]
+    assert len(damaged.rows) == len(read(SAMPLES["md"]).rows) - 1
+
+
 def test_a_csv_whose_two_means_disagree_is_refused() -> None:
     assert slugs(read(SAMPLES["csv"].replace('"30622513"', '"30622"'))) == ["E-inconsistent-row"]
 

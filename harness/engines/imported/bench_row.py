@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from harness.domain.imported import ImportedRow, ImportProblem, Summary
 from harness.domain.measurement import NS
 from harness.domain.workload import Workload
 from harness.engines.imported.fields import identity_of, plain
+from harness.engines.imported.figures import figure
 from harness.engines.rows import workload_of, wrong_samples
 
 DEFAULT_REPETITIONS = 5
@@ -19,7 +21,7 @@ DEFAULT_REPETITIONS = 5
 _MOST_TOKENS = 2**31
 """``llama-bench`` counts in 32 bits."""
 _COUNTS = ("n_prompt", "n_gen", "n_depth")
-_MOST_DIGITS = 12
+_COUNT = re.compile("[0-9]{1,12}")
 _ROUNDING = 1e-3
 _FARTHEST_MEANS = 1e3
 
@@ -85,7 +87,7 @@ def _samples(load: Workload, row: Mapping[str, Any], place: Place) -> _Result | 
 
 def _summary(load: Workload, row: Mapping[str, Any], place: Place) -> _Result | ImportProblem:
     """Mean and deviation of the rates. ``stddev_ns`` is never read: both forks compute it in integers, wrongly."""
-    mean, deviation = _figure(row.get("avg_ts")), _figure(row.get("stddev_ts"))
+    mean, deviation = figure(row.get("avg_ts")), figure(row.get("stddev_ts"))
     if mean is None:
         return ImportProblem("E-incomplete-row", place.where, f"{load.name}: no mean speed", load.name)
     if not math.isfinite(mean) or mean <= 0:
@@ -93,7 +95,7 @@ def _summary(load: Workload, row: Mapping[str, Any], place: Place) -> _Result | 
     time_ns = load.tokens * NS / mean
     if failure := wrong_samples(load, [time_ns], {}):
         return ImportProblem(failure.slug, place.where, failure.message, load.name)
-    if not _means_agree(time_ns, _figure(row.get("avg_ns"))):
+    if not _means_agree(time_ns, figure(row.get("avg_ns"))):
         lost = f"{load.name}: avg_ns and avg_ts disagree"
         return ImportProblem("E-inconsistent-row", place.where, lost, load.name)
     spread = deviation if deviation is not None and math.isfinite(deviation) and deviation >= 0 else None
@@ -110,14 +112,4 @@ def _means_agree(from_rates_ns: float, mean_ns: float | None) -> bool:
 def _counts(row: Mapping[str, Any]) -> dict[str, int]:
     """Token counts that are texts, as numbers."""
     texts = {name: row[name].strip() for name in _COUNTS if isinstance(row.get(name), str)}
-    return {name: int(text) for name, text in texts.items() if text.isdecimal() and len(text) <= _MOST_DIGITS}
-
-
-def _figure(value: Any) -> float | None:
-    """A number, NaN and infinity included; ``None`` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
+    return {name: int(text) for name, text in texts.items() if _COUNT.fullmatch(text)}

@@ -20,6 +20,7 @@ from harness.domain.imported import ImportedBuild, ImportedModel
 from harness.engines.echo import fork_of_row
 from harness.engines.flag_spec import NONE, Echo, FlagKind, FlagSpec
 from harness.engines.flags import specs
+from harness.engines.imported.figures import figure
 
 _SHIFTED_BUILDS = range(3942, 4051)
 _RCACHE_SINCE = 3979
@@ -170,10 +171,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     """A count; 0 where there is none."""
-    try:
-        value = float(row.get(name, 0))
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
+    value = figure(row.get(name)) or 0.0
     return value if 0 < value < float("inf") else 0.0
 
 

@@ -15,6 +15,7 @@ from harness.domain.build import Fork
 from harness.domain.imported import Imported, ImportedRow, ImportProblem
 from harness.engines.imported.bench_row import Place, bench_row
 from harness.engines.imported.fields import plain
+from harness.engines.imported.figures import NUMBER
 
 _FIELDS = {
     "ngl": "n_gpu_layers",
@@ -63,12 +64,11 @@ _SPEEDS = frozenset({"t/s", "tok/s", "tokens/s", "token/s", "tps"})
 _UNSURE = frozenset({"n/a", "-", "?", ""})
 
 _RULE = re.compile(r":?-+:?")
-_BUILD = re.compile(r"^build: (?P<commit>\S+) \((?P<number>\d+)\)\s*$")
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+|nan|inf)"
-_SPEED = re.compile(rf"(?P<mean>{_NUMBER})(?:\s*(?:\u00c2?\u00b1|\ufffd+|\+/?-)\s*(?P<sd>{_NUMBER}))?", re.IGNORECASE)
-_TEST = re.compile(r"(?:pp ?(?P<prompt>\d{1,12}))?\+?(?:tg ?(?P<gen>\d{1,12}))?(?: @ d(?P<depth>\d{1,12}))?")
-_DEEP_TEST = re.compile(r"tg\d{1,12}@pp\d{1,12}")
-_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?) (?P<unit>KiB|MiB|GiB|TiB|K|M|B|T)")
+_BUILD = re.compile(r"^build: (?P<commit>\S+) \((?P<number>[0-9]+)\)\s*$")
+_SPEED = re.compile(rf"(?P<mean>{NUMBER})(?:\s*(?:\u00c2?\u00b1|\ufffd+|\+/?-)\s*(?P<sd>{NUMBER}))?", re.IGNORECASE)
+_TEST = re.compile(r"(?:pp ?(?P<prompt>\d{1,12}))?\+?(?:tg ?(?P<gen>\d{1,12}))?(?: @ d(?P<depth>\d{1,12}))?", re.ASCII)
+_DEEP_TEST = re.compile(r"tg\d{1,12}@pp\d{1,12}", re.ASCII)
+_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?) (?P<unit>KiB|MiB|GiB|TiB|K|M|B|T)", re.ASCII)
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
