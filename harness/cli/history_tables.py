@@ -115,7 +115,7 @@ def print_regressions(night: date, found: Sequence[Regression]) -> None:
         for arm in each.builds if each.evidence == "verdict" else ():
             _say(f"    {arm.arm} {arm.words}")
     new = sum(each.new for each in found)
-    told = f"{count(len(found), 'regression')}, {new} new" if found else "no regression of speed"
+    told = f"{count(len(found), 'regression')}, {new} new" if found else "no figure regressed (outputs have none)"
     _say(f"night {night}: {told}")
 
 
