@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,17 +22,16 @@ from harness.domain.errors import BadInput, HarnessError
 from harness.domain.sandboxing import Sandboxing
 from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Pitfall, Status
-from harness.pages.writing import write_reports
 from harness.reporting.clean import clean
-from harness.reporting.projections import notes
-from harness.reporting.summary import summary_text
 from harness.running.forecasts import forecast_plan
 from harness.running.interrupts import Interrupts
-from harness.running.live import LiveLine
 from harness.running.matrix_run import MatrixRun
 from harness.running.options import RunOptions
 from harness.running.session import MatrixSession, in_ci
 from harness.settings import check_settings
+
+if TYPE_CHECKING:
+    from harness.running.live import LiveLine
 
 _MODULE = Path(__file__).parent / "cases" / "test_matrix.py"
 _VENV = Path(sys.prefix) if sys.prefix != sys.base_prefix and _MODULE.is_relative_to(sys.prefix) else None
@@ -214,8 +213,9 @@ def _run_item(session: pytest.Session, item: pytest.Item, following: pytest.Item
 
 
 def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
+    make: type[LiveLine] = import_module("harness.running.live").LiveLine  # a collection draws nothing
     if not config.pluginmanager.has_plugin("terminalreporter"):
-        return LiveLine(sys.stdout, cases=cases, processes=processes, enabled=False)
+        return make(sys.stdout, cases=cases, processes=processes, enabled=False)
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     told = config.option.verbose >= 0
     watched = not in_ci() and told and not config.option.usepdb
@@ -225,7 +225,7 @@ def _live_line(config: pytest.Config, cases: int, processes: int) -> LiveLine:
         reporter.ensure_newline()
         reporter.write_line(clean(f"matrix: {text}"))
 
-    return LiveLine(stream, cases=cases, processes=processes, enabled=watched, say=say if told else None)
+    return make(stream, cases=cases, processes=processes, enabled=watched, say=say if told else None)
 
 
 @pytest.fixture
@@ -283,7 +283,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             _say_nothing_is_measured(session, matrix)
         matrix.close()
         if matrix.has_results:
-            write_reports(matrix.finish(), matrix.reports)
+            writing = import_module("harness.pages.writing")  # a collection writes nothing
+            writing.write_reports(matrix.finish(), matrix.reports)
     except HarnessError as error:
         _note_trouble(session.config, error)
     if session.config.stash[_TROUBLE]:
@@ -313,7 +314,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     width = max(_TABLE_WIDTH, terminalreporter._tw.fullwidth)  # noqa: SLF001 - no public way
     terminalreporter.section(f"matrix {state.name}")
     shown = () if config.option.tbstyle == "no" else (Status.FAIL, Status.ERROR)  # among pytest's failures
-    terminalreporter.write(summary_text(state.final_verdicts(), notes(state), width, shown))
+    summary, projections = import_module("harness.reporting.summary"), import_module("harness.reporting.projections")
+    terminalreporter.write(summary.summary_text(state.final_verdicts(), projections.notes(state), width, shown))
     terminalreporter.write_line(f"reports: {matrix.reports}")
 
 

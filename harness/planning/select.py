@@ -39,9 +39,7 @@ def select(cases: Sequence[PlannedCase], patterns: Iterable[str]) -> tuple[Plann
             raise BadInput("E-nothing-selected", f"no case matches '{pattern}'", hint=hint, where="--select")
         wanted |= found
     return tuple(
-        case
-        for case in cases
-        if case.id in wanted and not any(gone(case.id, case.case.contrast) for gone in removing)
+        case for case in cases if case.id in wanted and not any(gone(case.id, case.case.contrast) for gone in removing)
     )
 
 
