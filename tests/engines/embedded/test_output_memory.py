@@ -31,9 +31,7 @@ def wide_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("fork", FORKS)
-def test_a_thousand_positions_take_hardly_more_memory_than_sixty_four(
-    child: Any, wide_model: Path, fork: str
-) -> None:
+def test_a_thousand_positions_take_hardly_more_memory_than_sixty_four(child: Any, wide_model: Path, fork: str) -> None:
     """Held at once, the logits of all of them would be 122 MiB."""
     prompt = {"name": "long", "text": "one more thing in the hat. ", "tokens": POSITIONS}
     peaks = []
