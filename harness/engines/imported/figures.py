@@ -8,7 +8,7 @@ from typing import Any
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|nan|inf)"
 """Pattern of one in a table: digits on both sides of the point."""
 
-_PRINTED = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|nan|inf(?:inity)?)\s*", re.IGNORECASE)
+_PRINTED = re.compile(r"[ \t]*[-+]?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|nan|inf(?:inity)?)[ \t]*", re.IGNORECASE)
 
 
 def figure(value: Any) -> float | None:
