@@ -42,7 +42,7 @@ CHANGES: dict[str, Any] = {
     "flags": Flags.of({"fa": 1, "rtr": 1}),
     "environment": (("A", "2"),),
 }
-NO_IDENTITY = {"build.path", "model.path", "model.url", "named", "shown"}
+NO_IDENTITY = {"build.path", "build.trusted", "model.path", "model.url", "named", "shown"}
 
 
 def _fields(value: Any, prefix: str = "") -> list[str]:
