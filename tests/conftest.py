@@ -10,7 +10,7 @@ import pytest
 
 from harness.pytest_plugin import is_wanted
 
-_LIMIT_S = 300
+_LIMIT_S = 600
 
 
 def pytest_sessionstart() -> None:

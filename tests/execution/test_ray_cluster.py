@@ -82,8 +82,9 @@ def test_a_lost_node_costs_a_try_and_not_the_job(
             events.append(event)
         if not lost and (folder / "hanging.pid").exists():
             (folder / "standin.json").write_text(json.dumps({"do": "rows"}))
-            cluster.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 2})  # type: ignore[attr-defined]
-            cluster.remove_node(cluster.big, allow_graceful=False)  # type: ignore[attr-defined]
+            dying = cluster.big  # type: ignore[attr-defined]
+            cluster.big = cluster.add_node(num_cpus=1, resources={"bench": 1, "ram_gib": 2})  # type: ignore[attr-defined]
+            cluster.remove_node(dying, allow_graceful=False)  # type: ignore[attr-defined]
             lost = True
     assert [(event.attempt, event.failure and event.failure.kind) for event in finished(events)] == [
         (1, FailureKind.NODE_LOST),
