@@ -9,10 +9,8 @@ in our own.
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +19,7 @@ from xml.parsers import expat
 import junitparser
 from junitparser import xunit2
 
+from harness import garbage
 from harness.domain.errors import BadInput
 from harness.reporting.clean import capped, one_line
 from harness.reporting.junit import MAX_DETAIL_BYTES, unplaced
@@ -52,22 +51,10 @@ def merge_junit(paths: Sequence[Path]) -> xunit2.JUnitXml:
         BadInput: If a file cannot be read, is no JUnit, declares a document type or is too large.
     """
     merging = _Merging()
-    with _no_garbage_search():
+    with garbage.not_looked_for():  # all elements stay, and searching them takes as long as reading them
         for path in paths:
             merging.take(path)
         return merging.document()
-
-
-@contextmanager
-def _no_garbage_search() -> Iterator[None]:
-    """All elements stay, and looking through them again and again takes as long as reading them."""
-    searching = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searching:
-            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
