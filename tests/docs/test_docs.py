@@ -14,6 +14,8 @@ from pathlib import Path
 
 import click
 import pytest
+from error_page import page as error_page
+from error_page import told_of_slugs
 from flag_page import page
 from pitfall_page import page as pitfall_page
 
@@ -62,6 +64,24 @@ def test_the_pitfall_reference_is_of_the_entries() -> None:
     """Generated, too: every pitfall that comes with the package has its section."""
     said = "run: python tests/docs/pitfall_page.py > docs/reference/pitfalls.md"
     assert (DOCS / "reference" / "pitfalls.md").read_text() == pitfall_page(), said
+
+
+def test_the_reference_of_errors_is_the_codes() -> None:
+    """Generated, too: every slug that the code knows has its line, and says something."""
+    said = "run: python tests/docs/error_page.py > docs/reference/errors.md"
+    assert (DOCS / "reference" / "errors.md").read_text(encoding="utf-8") == error_page(), said
+    silent = [slug for slug, told in told_of_slugs().items() if len(re.findall(r"[a-z]{2,}", " ".join(told.says))) < 2]
+    assert silent == [], "give them a line in error_page._BY_HAND"
+
+
+def test_pages_name_no_slug_that_is_gone() -> None:
+    """Decisions and the changelog tell what was; every other page tells what is."""
+    pages = [page for page in DOCS.rglob("*.md") if page.parent.name != "decisions"] + [ROOT / "README.md"]
+    known = set(told_of_slugs())
+    named = {
+        slug for page in pages for slug in re.findall(r"`(E-[a-z0-9-]+[a-z0-9])`", page.read_text(encoding="utf-8"))
+    }
+    assert sorted(named - known) == []
 
 
 def test_the_extra_installs_the_verified_wheels() -> None:
