@@ -25,7 +25,6 @@ from harness.judging.record import JobRecord
 from harness.judging.samples import Implausible, NothingKept, process_medians
 from harness.judging.shortfall import FEWEST, shortfall_text
 from harness.judging.throughput import judge_contrast, limits_of
-from harness.judging.voids import voided_blocks, voids_text
 from harness.judging.wording import node_text
 from harness.reporting.state import JobTry, JournalState
 
@@ -133,7 +132,7 @@ def explain_case(state: JournalState, case_id: str) -> CaseExplained:
         arms=labels,
         end=ending_text(evidence.record),
         busy=disturbance_text([run for runs in scored for run in runs]),
-        void=voids_text(evidence.record.runs),
+        void=evidence.record.voids,
         blocks=tuple(_blocks(evidence)),
         declared=declared,
         content=tuple(content_rows(evidence.runs)),
@@ -195,7 +194,7 @@ def _blocks(evidence: Evidence) -> list[Block]:
 def _quads(evidence: Evidence) -> list[Block]:
     name, ceiling = evidence.case.workload_name, evidence.policy.ceiling_tps
     medians = [process_medians(runs, name, ceiling) for runs in evidence.runs]
-    voided = voided_blocks(evidence.record.runs)
+    voided = evidence.record.voided
     counted = _counted_quads(evidence)
     begun = sorted({block // BLOCKS for of_arm in medians for block in of_arm} | {block // BLOCKS for block in voided})
     found, used = [], 0
@@ -229,7 +228,7 @@ def _counted_quads(evidence: Evidence) -> int:
         name,
         limits_of(evidence.policy, job, name),
         spread=job.spread_of(name),
-        voided=voided_blocks(evidence.record.runs),
+        voided=evidence.record.voided,
         ceiling_tps=evidence.policy.ceiling_tps,
     )
     return found.ratio.n if found.ratio else 0
@@ -238,7 +237,7 @@ def _counted_quads(evidence: Evidence) -> int:
 def _single_blocks(evidence: Evidence) -> list[Block]:
     name, ceiling = evidence.case.workload_name, evidence.policy.ceiling_tps
     medians = [process_medians(runs, name, ceiling) for runs in evidence.runs]
-    voided = voided_blocks(evidence.record.runs)
+    voided = evidence.record.voided
     begun = sorted({block for of_arm in medians for block in of_arm} | voided.keys())
     return [
         Block(
@@ -273,7 +272,7 @@ def _undecided(evidence: Evidence, verdict: Verdict) -> Undecided | None:
     job, name = evidence.record.job, evidence.case.workload_name
     try:
         baseline, candidate = evidence.runs
-        voided = voided_blocks(evidence.record.runs)
+        voided = evidence.record.voided
         quads = quads_of(baseline, candidate, name, voided, evidence.policy.ceiling_tps).log_ratios
     except (Implausible, NothingKept):
         return None

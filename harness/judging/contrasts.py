@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from harness.judging.evidence import Evidence
 from harness.judging.throughput import ContrastVerdict, judge_contrast, limits_of
-from harness.judging.voids import voided_blocks
 
 
 def contrast_of(evidence: Evidence) -> ContrastVerdict:
@@ -22,6 +21,6 @@ def contrast_of(evidence: Evidence) -> ContrastVerdict:
         workload,
         limits_of(evidence.policy, job, workload),
         spread=job.spread_of(workload),
-        voided=voided_blocks(evidence.record.runs),
+        voided=evidence.record.voided,
         ceiling_tps=evidence.policy.ceiling_tps,
     )

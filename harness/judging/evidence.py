@@ -13,7 +13,6 @@ from harness.domain.verdict import ArmSpeed, Effect, Estimate, Verdict
 from harness.domain.words import Equivalence, Kind, Pitfall, Status, Throughput
 from harness.domain.workload import is_time
 from harness.judging.record import JobRecord
-from harness.judging.voids import voided_blocks, voids_text
 from harness.judging.wording import expected_text, node_text
 
 
@@ -57,7 +56,7 @@ class Evidence:
 
     def sound_runs(self, arm: int) -> tuple[ProcessRun, ...]:
         """The processes of an arm that are not void."""
-        voided = voided_blocks(self.record.runs)
+        voided = self.record.voided
         return tuple(run for run in self.runs[arm] if run.step.block not in voided)
 
     @property
@@ -119,7 +118,7 @@ class Evidence:
             expected=expected_text(self.case.check, self.policy),
             arms=tuple(arms),
             effects=tuple(effects),
-            void=voids_text(self.record.runs) if self.times_speed else "",
+            void=self.record.voids if self.times_speed else "",
             contrast=self.case.contrast,
             slug=slug,
             detail=detail,

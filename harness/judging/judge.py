@@ -31,6 +31,7 @@ from harness.judging.evidence import Evidence
 from harness.judging.floors import judge_floor
 from harness.judging.loading import load_notes, load_text, no_contrast
 from harness.judging.memory import judge_memory
+from harness.judging.off_gpu import off_gpu, off_gpu_notes
 from harness.judging.outputs_golden import against_golden
 from harness.judging.outputs_rounds import compare_arms, never_repeated, worst_of
 from harness.judging.outputs_verdict import OutputsVerdict
@@ -41,7 +42,6 @@ from harness.judging.samples import arm_speed
 from harness.judging.shortfall import shortfall_text
 from harness.judging.throughput import ContrastVerdict, limits_of
 from harness.judging.trade_offs import accepted, reading
-from harness.judging.voids import voids_text
 from harness.judging.wording import estimate_text, speeds_text
 
 _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
@@ -50,6 +50,7 @@ _GATES: tuple[Callable[[Evidence], Verdict | None], ...] = (
     gates.unmeasured,
     gates.content_keys,
     no_contrast,
+    off_gpu,
     gates.tokenized_alike,
     gates.niced,
     quarantined,
@@ -222,7 +223,7 @@ def _process_s(evidence: Evidence) -> float:
 
 def _circumstances(evidence: Evidence, status: Status) -> list[str]:
     """Doubts about outputs, what is void, and of the undecided why there is no more of them and what disturbed them."""
-    told = [_outputs_note(evidence), *load_notes(evidence), voids_text(evidence.record.runs)]
+    told = [_outputs_note(evidence), *load_notes(evidence), *off_gpu_notes(evidence), evidence.record.voids]
     if status is Status.INCONCLUSIVE:
         told += [ending_text(evidence.record), disturbance_text(evidence.all_runs)]
     return [text for text in told if text]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.job import Job
 from harness.domain.measurement import ProcessRun
 from harness.domain.node import NodeFacts
 from harness.domain.stopping import JobEnd
+from harness.judging.voids import voided_blocks, voids_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobRecord:
-    """The measurements of a job's last try.
+    """The measurements of a job's last try. All its cases ask what is void: no slots, so that it is found out once.
 
     Attributes:
         job: The job.
@@ -30,6 +33,16 @@ class JobRecord:
     node: NodeFacts | None = None
     tries: int = 1
     end: JobEnd | None = None
+
+    @cached_property
+    def voided(self) -> Mapping[int, str]:
+        """The blocks that count for nothing, and why, as of `voided_blocks`."""
+        return voided_blocks(self.runs)
+
+    @cached_property
+    def voids(self) -> str:
+        """How much is void and why, as of `voids_text`."""
+        return voids_text(self.runs) if self.voided else ""
 
     @property
     def was_stopped(self) -> bool:

@@ -28,18 +28,26 @@ _PAIR = 2
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """The scored processes of one quad, or block, and the drivers of the job's GPUs before it."""
+    """The scored processes of one quad, or block.
+
+    Attributes:
+        blocks: Their blocks.
+        runs: They.
+        gpus: States of the GPUs that an engine used, of all its processes: one that nobody uses is nobody's trouble.
+        drivers: Of the job's GPUs before it.
+    """
 
     blocks: tuple[int, ...]
     runs: tuple[ProcessRun, ...]
+    gpus: tuple[GpuState, ...]
     drivers: Mapping[str, str]
 
-    @property
-    def gpus(self) -> tuple[GpuState, ...]:
-        """States of the GPUs that an engine used, of all its processes: one that nobody uses is nobody's trouble."""
-        states = [state for run in self.runs for state in run.conditions.gpus]
+    @classmethod
+    def of(cls, blocks: tuple[int, ...], runs: Sequence[ProcessRun], drivers: Mapping[str, str]) -> _Unit:
+        """Pick the states out of the processes."""
+        states = [state for run in runs for state in run.conditions.gpus]
         used = {state.uuid for state in states if state.used}
-        return tuple(state for state in states if state.uuid in used)
+        return cls(blocks, tuple(runs), tuple(state for state in states if state.uuid in used), drivers)
 
 
 def voided_blocks(runs: Sequence[ProcessRun]) -> dict[int, str]:
@@ -147,7 +155,7 @@ def _units(runs: Sequence[ProcessRun]) -> list[_Unit]:
         if run.step.scored:
             grouped.setdefault(run.step.block // size, []).append(run)
     return [
-        _Unit(tuple(range(size * index, size * (index + 1))), tuple(members), drivers)
+        _Unit.of(tuple(range(size * index, size * (index + 1))), members, drivers)
         for index, members in sorted(grouped.items())
     ]
 
@@ -167,7 +175,7 @@ def _arms(runs: Sequence[ProcessRun]) -> list[int]:
 
 def _gives_cause(run: ProcessRun, drivers: Mapping[str, str]) -> bool:
     """Whether this process gave cause by itself; states that only differ within the unit are nobody's."""
-    return bool(_why(_Unit((run.step.block,), (run,), drivers)))
+    return bool(_why(_Unit.of((run.step.block,), [run], drivers)))
 
 
 def _arm_name(arm: int, arms: int) -> str:

@@ -7,6 +7,7 @@ pydantic reads back, and lone surrogates (bytes of an engine that were no text) 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -32,6 +33,9 @@ from harness.domain.workload import OutputProfile, ProfileWorkload, Workload
 T = TypeVar("T")
 
 _TAG = "type"
+_SURROGATE = "\\ud"
+"""An escape that may be half a character."""
+_ENCODER = json.JSONEncoder(allow_nan=False)
 _PLAIN_TYPES = frozenset({int, bool, type(None)})
 _PATCH_TEXTS = {"build": {"recipe": {"patches": {"__all__": {"text"}}}}}
 _LEFT_OUT: dict[type, Any] = {Arm: _PATCH_TEXTS, Job: {"arms": {"__all__": _PATCH_TEXTS}}}
@@ -52,8 +56,22 @@ _WORKLOADS: dict[str, type[Workload | ProfileWorkload | OutputProfile]] = {
 
 def encode(value: object) -> Any:
     """Turn a dataclass of the domain into plain JSON values."""
+    return plain(as_json(value))
+
+
+def as_json(value: object) -> Any:
+    """As `encode`, for `json_text`: with numbers and half characters that JSON does not have as they are."""
     left_out = _LEFT_OUT.get(type(value))
-    return plain(_adapter(type(value)).dump_python(value, mode="json", warnings=False, exclude=left_out))
+    return _adapter(type(value)).dump_python(value, mode="json", warnings=False, exclude=left_out)
+
+
+def json_text(value: Any) -> str:
+    """The JSON text of a value; `plain` looks at every part of it, so only what JSON may not have goes through that."""
+    try:
+        text = _ENCODER.encode(value)
+    except ValueError:  # NaN or an infinity
+        return _ENCODER.encode(plain(value))
+    return _ENCODER.encode(plain(value)) if _SURROGATE in text else text
 
 
 def decode(kind: type[T], data: Any) -> T:
@@ -70,13 +88,18 @@ def decode(kind: type[T], data: Any) -> T:
     return value
 
 
-def encode_case(case: Case) -> dict[str, Any]:
+def encode_case(case: Case) -> Any:
     """Turn a case into plain JSON values, its unions tagged."""
+    return plain(case_as_json(case))
+
+
+def case_as_json(case: Case) -> dict[str, Any]:
+    """As `encode_case`, for `json_text`."""
     return {
         "kind": str(case.kind),
-        "arms": [encode(arm) for arm in case.arms],
+        "arms": [as_json(arm) for arm in case.arms],
         "workload": _tagged(case.workload) if case.workload else None,
-        "node_class": encode(case.node_class),
+        "node_class": as_json(case.node_class),
         "check": _tagged(case.check),
     }
 
@@ -113,7 +136,7 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 
 def _tagged(value: object) -> dict[str, Any]:
-    return {_TAG: type(value).__name__, **encode(value)}
+    return {_TAG: type(value).__name__, **as_json(value)}
 
 
 def _untagged(kinds: Mapping[str, type[T]], data: Mapping[str, Any]) -> T:

@@ -7,7 +7,6 @@ killed driver loses at most the line that it was writing. ``replay.py`` reads it
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import threading
@@ -28,7 +27,7 @@ from harness.domain.node import NodeFacts
 from harness.domain.policy import Policy
 from harness.domain.stopping import JobEnd
 from harness.domain.verdict import Verdict
-from harness.reporting.codec import encode, encode_case
+from harness.reporting.codec import as_json, case_as_json, json_text
 from harness.reporting.whole_plan import Shard
 
 SCHEMA = 1
@@ -126,11 +125,11 @@ class JournalWriter:
 
     def run_started(self, info: RunInfo) -> None:
         """A run begins. The lines of its plan come next."""
-        self._append("run_started", **encode(info))
+        self._append("run_started", **as_json(info))
 
     def shard(self, shard: Shard) -> None:
         """Of which part of which whole plan this run is."""
-        self._append("shard", **encode(shard))
+        self._append("shard", **as_json(shard))
 
     def planned(self, planned: PlannedCase) -> None:
         """One case of the plan, complete: it can be judged again from here."""
@@ -145,25 +144,25 @@ class JournalWriter:
             node_class=case.node_class.name,
             arms=[{"label": arm.label, "identity": arm.identity} for arm in case.arms],
             synthetic=any(arm.model.synthetic for arm in case.arms),
-            spec=encode_case(case),
-            verdict=encode(planned.verdict) if planned.verdict else None,
+            spec=case_as_json(case),
+            verdict=as_json(planned.verdict) if planned.verdict else None,
         )
 
     def chosen(self, choice: Choice) -> None:
         """By what a merge gate's run chose its cases."""
-        self._append("chosen", **encode(choice))
+        self._append("chosen", **as_json(choice))
 
     def left_to_night(self, left: LeftToNight) -> None:
         """A case that the run left out of its plan, and why."""
-        self._append("left_to_night", **encode(left))
+        self._append("left_to_night", **as_json(left))
 
     def job_submitted(self, job: Job, attempt: int = 1) -> None:
         """A try of a job was handed to the executor."""
-        self._append("job_submitted", job=job.id, **{"try": attempt}, spec=encode(job))
+        self._append("job_submitted", job=job.id, **{"try": attempt}, spec=as_json(job))
 
     def job_started(self, job: str, attempt: int, node: NodeFacts | None, host: str) -> None:
         """A try holds its lease on a node."""
-        self._append("job_started", job=job, **{"try": attempt}, host=host, node=encode(node) if node else None)
+        self._append("job_started", job=job, **{"try": attempt}, host=host, node=as_json(node) if node else None)
 
     def job_waits(self, job: str, attempt: int, why: str) -> None:
         """A try waits, or has waited, for another measurement on its host."""
@@ -180,7 +179,7 @@ class JournalWriter:
     def process(self, job: str, attempt: int, run: ProcessRun) -> None:
         """An engine process ended."""
         self._processes[job, attempt] = self._processes.get((job, attempt), 0) + 1
-        self._append("process", job=job, **{"try": attempt}, run=encode(run))
+        self._append("process", job=job, **{"try": attempt}, run=as_json(run))
 
     def job_finished(self, job: str, attempt: int, failure: Failure | None, end: JobEnd | None = None) -> None:
         """A try is over; ``failure`` is the job's own, ``end`` why it ended where it went well.
@@ -188,12 +187,12 @@ class JournalWriter:
         The number of its processes makes lost lines show.
         """
         processes = self._processes.pop((job, attempt), 0)
-        told = encode(failure) if failure else None
+        told = as_json(failure) if failure else None
         self._append("job_finished", job=job, **{"try": attempt}, processes=processes, failure=told, end=end)
 
     def verdict(self, verdict: Verdict) -> None:
         """A case was judged; the last verdict on a case counts."""
-        self._append("verdict", case=verdict.case, verdict=encode(verdict))
+        self._append("verdict", case=verdict.case, verdict=as_json(verdict))
 
     def run_finished(self) -> None:
         """The run came to its end by itself."""
@@ -201,7 +200,7 @@ class JournalWriter:
 
     def _append(self, event: str, **fields: Any) -> None:
         time = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        line = json.dumps({"schema": SCHEMA, "event": event, "t": time, **fields}, allow_nan=False)
+        line = json_text({"schema": SCHEMA, "event": event, "t": time, **fields})
         with self._lock:
             self._write(line.encode() + b"\n")
 

@@ -13,7 +13,6 @@ from harness.domain.measurement import ProcessRun, Samples, is_plausible_ns
 from harness.domain.node import GIB, NodeFacts
 from harness.domain.words import Kind
 from harness.judging.record import JobRecord
-from harness.judging.voids import voided_blocks
 from harness.reporting.state import JobTry, JournalState
 
 _TIMED = (Kind.THROUGHPUT, Kind.PITFALL, Kind.ATTRIBUTION)
@@ -87,7 +86,7 @@ def _is_possible(samples: Samples) -> bool:
 
 
 def _rows(record: JobRecord, controls: dict[str, str], source: str) -> Iterator[ImportedRow]:
-    void = voided_blocks(record.runs)
+    void = record.voided
     names = {arm.identity: arm for arm in record.job.arms}
     for run in record.runs:
         arm = record.job.arms[run.step.arm] if run.step.arm < len(record.job.arms) else None

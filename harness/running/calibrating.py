@@ -38,7 +38,6 @@ from harness.judging.record import JobRecord
 from harness.judging.samples import Implausible, NothingKept
 from harness.judging.sequential import Limits
 from harness.judging.throughput import limits_of
-from harness.judging.voids import voided_blocks
 from harness.reporting.journal import JournalWriter, RunInfo
 from harness.running.calibration import Calibration, CellResult, Plant, Target
 from harness.running.calibration_needs import ALIKE_SHARE, Measured
@@ -279,7 +278,7 @@ def _trouble(record: JobRecord) -> str:
 
 def _log_ratios(record: JobRecord, load: Timed, policy: Policy) -> tuple[float, ...]:
     baseline, candidate = ([run for run in record.runs if run.step.arm == arm] for arm in (0, 1))
-    voided = voided_blocks(record.runs)
+    voided = record.voided
     return quads.quads_of(baseline, candidate, load.name, voided, policy.ceiling_tps).log_ratios
 
 
