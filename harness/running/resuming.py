@@ -135,11 +135,11 @@ def _same_plan(file: Path, state: JournalState, plan: Plan) -> Plan:
     mine = {case.id: case for case in plan.cases}
     differences = list(_differing_cases(state, mine))
     decided = replace(plan, cases=tuple(_as_decided(case, state) for case in plan.cases if case.id in state.planned))
-    own = narrowed(decided, state.planned)
+    own = _limited(narrowed(decided, state.planned), state)
     if not differences:
         differences = list(_differing_jobs(state, own))
         if differences:  # a run of several processes keeps the jobs of the whole plan
-            whole = restricted(decided, state.planned)
+            whole = _limited(restricted(decided, state.planned), state)
             own, differences = (whole, []) if not list(_differing_jobs(state, whole)) else (own, differences)
     if state.policy != plan.policy.judging:
         differences.append("the policy that verdicts are made by has changed")
@@ -163,6 +163,19 @@ def restricted(plan: Plan, selected: Collection[str]) -> Plan:
         cases=tuple(case for case in plan.cases if case.id in wanted),
         jobs=tuple(job for job in jobs if job.cases),
     )
+
+
+def _limited(plan: Plan, state: JournalState) -> Plan:
+    """The plan with the limits that a merge gate gave its jobs: it shared its minutes out once."""
+    if state.choice is None:
+        return plan
+    limits = {name: each.job.design.minutes for name, each in state.jobs.items() if each.job}
+
+    def limited(job: Job) -> Job:
+        own = job.design.minutes
+        return replace(job, design=replace(job.design, minutes=limits.get(job.id) if own is None else own))
+
+    return replace(plan, jobs=tuple(map(limited, plan.jobs)))
 
 
 def _as_decided(mine: PlannedCase, state: JournalState) -> PlannedCase:

@@ -36,12 +36,13 @@ class MatrixSession:
         self.sharded = options.sharded(self.plan)
         if self.sharded is not None:
             self.plan = self.sharded.plan
-        self.chosen = options.chosen(self.plan, self.known)
-        if self.chosen is not None:
-            self.plan = self.chosen.plan
         self.broken = self._broken_run()
+        # A gate chose once, by what was known then; its broken run has what it chose.
+        self.chosen = options.chosen(self.plan, self.known) if self.broken is None else None
         if self.broken is not None:
             self.plan = self.broken.plan
+        elif self.chosen is not None:
+            self.plan = self.chosen.plan
         self.known = options.known_spreads()
         self.goldens = options.goldens()
         self._make_executor = options.executor_factory(self.plan.policy.judging)

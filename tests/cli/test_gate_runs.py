@@ -167,3 +167,22 @@ def test_jobs_of_which_nobody_knows_what_they_take_are_limited_to_the_budget(pro
     assert len(found.plan.cases) == CASES
     assert [found.limited(job).design.minutes for job in found.plan.jobs] == [0.5]
     assert found.choice.planned_minutes == 0.5
+
+
+def test_a_gates_broken_run_is_resumed_with_what_it_chose(project: pytest.Pytester) -> None:
+    """Its job got the gate's minutes, and what was found out since would have the gate choose nothing any more."""
+    write_policy(project, "budget_minutes = 5.0")
+    merge(project, "limits/a.c").assert_outcomes(passed=1)
+    file = project.path / "moe-reports" / "journal.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    broken = next(number for number, line in enumerate(lines) if '"event": "process"' in line)
+    file.write_text("".join(lines[:broken]))
+    calibrate(project, 0.5)
+    write_policy(project, "budget_minutes = 0.001")
+    result = merge(project, "src/a.c", more=("--moe-resume=moe-reports",))
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["matrix mini: resumed from *: 0 of 1 cases are whole and kept, 1 job is run again*"])
+    state = journal(project)
+    (job,) = state.jobs.values()
+    assert job.job is not None
+    assert (job.job.design.minutes, len(state.left), state.finished) == (5.0, CASES - 1, True)
