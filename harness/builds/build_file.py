@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from harness import bounded
 from harness.domain.errors import BadInput
 
 
@@ -19,7 +20,7 @@ def read_build_file(path: Path) -> dict[str, Any]:
         BadInput: ``E-build-invalid``.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = bounded.read_toml(path)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
         raise BadInput("E-build-invalid", f"not a TOML file: {failure}", where=f"{path}") from failure
     listed = table.get("variants")

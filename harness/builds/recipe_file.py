@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, model_validator
 
+from harness import bounded
 from harness.builds.entry import ForkWord, PatchEntry, Sha256, Table, Text
 from harness.domain.build import Fork, Patch, Recipe
 from harness.domain.errors import BadInput
@@ -98,7 +99,7 @@ def read_recipe(path: Path) -> tuple[Fork, Recipe]:
         BadInput: ``E-recipe-missing``, ``E-recipe-invalid``, ``E-patch-missing``, ``E-digest-mismatch``.
     """
     try:
-        entry = RecipeEntry.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        entry = RecipeEntry.model_validate(bounded.read_toml(path))
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise BadInput("E-recipe-missing", "there is no such recipe", where=f"{path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
@@ -137,13 +138,10 @@ def _repository(word: str, folder: Path) -> str:
 def _read_patch(word: PatchEntry | str, recipe: Path) -> Patch:
     file = recipe.parent / Path(word if isinstance(word, str) else word.file).expanduser()
     try:
-        content = file.read_bytes()
+        content = bounded.read_bytes(file, _MAX_PATCH_BYTES)
     except OSError as failure:
         message = f"the patch {file} can't be read: {failure.strerror or failure}"
         raise BadInput("E-patch-missing", message, where=f"{recipe}: patches") from failure
-    if len(content) > _MAX_PATCH_BYTES:
-        message = f"the patch {file.name} has {len(content)} bytes, more than {_MAX_PATCH_BYTES}"
-        raise BadInput("E-recipe-invalid", message, where=f"{recipe}: patches")
     digest: Sha256 = hashlib.sha256(content).hexdigest()
     if isinstance(word, PatchEntry) and word.sha256 != digest:
         message = f"the patch {file.name} has the digest {digest}, the recipe says {word.sha256}"

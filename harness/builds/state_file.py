@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from harness import settings
+from harness import bounded, settings
 from harness.domain.errors import BadInput, Infrastructure
 from harness.models.storage import disk_errors, make_folder, write_json
 
@@ -56,7 +56,7 @@ class StateFile(Generic[Content]):
             Infrastructure: ``E-WORD-unreadable`` where the system does not let us.
         """
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = bounded.read_text(self.path, bounded.MOST_KEPT_BYTES)
         except FileNotFoundError:
             return self.kind()
         except (OSError, UnicodeDecodeError) as failure:

@@ -24,6 +24,7 @@ from harness.reporting.replay import read_journal
 STDIN = "-"
 _LARGEST_BYTES = 64 * 2**20
 """Larger files are no output of a benchmark: models lie about in such folders."""
+_TOO_LARGE = f"larger than {_LARGEST_BYTES // 2**20} MiB: no output of a benchmark"
 _JOURNAL_LINE = re.compile(rb'\s*\{[^\n]*"event"')
 _COLUMNS: dict[str, tuple[str, Callable[[ImportedRow], str]]] = {
     "build": (BUILD, lambda row: " ".join(filter(None, [row.build.fork or "", row.build.commit]))),
@@ -98,8 +99,15 @@ def file_content(path: str) -> bytes:
 
 
 def stdin_content() -> tuple[str, bytes]:
-    """What to call standard input, and its bytes."""
-    return f"{STDIN} (standard input)", sys.stdin.buffer.read()
+    """What to call standard input, and its bytes.
+
+    Raises:
+        BadInput: ``E-too-large``.
+    """
+    name, content = f"{STDIN} (standard input)", sys.stdin.buffer.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        raise BadInput("E-too-large", _TOO_LARGE, hint="give one file at a time", where=name)
+    return name, content
 
 
 def _unreadable(problem: ImportProblem, path: str) -> BadInput:
@@ -246,8 +254,7 @@ def _content(file: Path) -> bytes | ImportProblem:
     except OSError as error:
         return ImportProblem("E-no-input", f"{file}", f"cannot be read: {error.strerror}", row_lost=False)
     if len(content) > _LARGEST_BYTES:
-        lost = f"larger than {_LARGEST_BYTES // 2**20} MiB: no output of a benchmark"
-        return ImportProblem("E-too-large", f"{file}", lost, row_lost=False)
+        return ImportProblem("E-too-large", f"{file}", _TOO_LARGE, row_lost=False)
     return content
 
 

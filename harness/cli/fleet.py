@@ -36,6 +36,7 @@ from harness.fleet.topology import gpu_links
 from harness.reporting.clean import one_line
 
 _PIPE_WIDTH = 160
+_LONGEST_TOKEN = 1 << 16
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 _GPUS = click.option("--gpus", metavar="N,N", help="Offer these GPUs alone, by their numbers; '' for none.")
 _RAM = click.option("--ram-gib", type=click.IntRange(min=1), help="Offer less main memory than there is.")
@@ -246,7 +247,7 @@ def _token(given: Path | None) -> Path:
     if given is None:
         return token_file()
     if str(given) == "-":
-        return kept_token(sys.stdin.read(), "standard input")
+        return kept_token(sys.stdin.read(_LONGEST_TOKEN), "standard input")
     return token_from(given)
 
 

@@ -12,7 +12,7 @@ import click
 from harness.cli.gate_inputs import labels_of, policy_of
 from harness.gating.as_json import as_json
 from harness.gating.cells import read_journals
-from harness.gating.changed import Asked, asked_by, read_changed, read_changed_file
+from harness.gating.changed import MAX_BYTES, Asked, asked_by, read_changed, read_changed_file
 from harness.gating.deciding import decide
 from harness.gating.page import page
 from harness.gating.policy import Policy
@@ -62,5 +62,5 @@ def _asked(policy: Policy, changed: str | None) -> Asked | None:
     if changed is None:
         return None
     if changed == _STDIN:
-        return asked_by(policy, read_changed(sys.stdin.buffer.read(), "standard input"))
+        return asked_by(policy, read_changed(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input"))
     return asked_by(policy, read_changed_file(Path(changed)))

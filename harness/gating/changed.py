@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from harness import bounded
 from harness.domain.errors import BadInput
 from harness.gating.policy import Policy
 
@@ -23,7 +24,7 @@ _SINGLE = {
     b'"': b'"',
     b"\\": b"\\",
 }
-_MAX_BYTES = 64 * 1024**2
+MAX_BYTES = 64 * 1024**2
 _ALL = "*"
 _WILD = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?")
 _MEANS = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -62,8 +63,8 @@ def read_changed(source: bytes, where: str) -> tuple[str, ...]:
         BadInput: ``E-changed-unreadable``, or ``E-changed-empty``: a change has at least one path, so an empty list is
             taken for one that went wrong.
     """
-    if len(source) > _MAX_BYTES:
-        raise BadInput("E-changed-unreadable", f"the list has {len(source)} bytes", where=where)
+    if len(source) > MAX_BYTES:
+        raise BadInput("E-changed-unreadable", f"the list has more than {MAX_BYTES} bytes", where=where)
     separated = source.split(b"\0") if b"\0" in source else map(_unquoted, source.splitlines())
     paths = tuple(path.decode("utf-8", "replace") for path in separated if path.strip())
     if not paths:
@@ -75,7 +76,7 @@ def read_changed(source: bytes, where: str) -> tuple[str, ...]:
 def read_changed_file(path: Path) -> tuple[str, ...]:
     """As `read_changed`, from a file."""
     try:
-        return read_changed(path.read_bytes(), f"{path}")
+        return read_changed(bounded.read_bytes(path, MAX_BYTES), f"{path}")
     except OSError as error:
         hint = "write it with: git diff --name-only BASE...HEAD"
         message = f"the list of changed paths can't be read: {error.strerror or error}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from harness import bounded
 from harness.domain.canonical import digest
 from harness.domain.errors import BadInput, Infrastructure
 from harness.gating.cells import Cell
@@ -23,6 +23,8 @@ _HEAD = """\
 # Of two blocks with one id the later one counts.
 """
 _ID_CHARS = 10
+_MOST_BYTES = 16 * 2**20
+"""Some ten thousand opinions."""
 
 
 class Label(BaseModel):
@@ -72,14 +74,14 @@ def read_labels(path: Path) -> tuple[Label, ...]:
         BadInput: ``E-gate-labels-unreadable``.
     """
     try:
-        found = _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = _File.model_validate(bounded.read_toml(path, _MOST_BYTES))
     except FileNotFoundError:
         return ()
     except ValidationError as invalid:
         first = invalid.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         raise _unreadable(path, f"{key}: {first['msg']}") from invalid
-    except (OSError, ValueError, RecursionError) as failure:
+    except (OSError, ValueError) as failure:
         raise _unreadable(path, f"{failure}") from failure
     last: dict[str, Label] = {}
     for label in found.alerts:

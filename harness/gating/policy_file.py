@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from harness import bounded
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.gating import policy
@@ -41,14 +42,14 @@ def read_policy(path: Path) -> Policy:
             ``E-gate-policy-invalid`` with every fault.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = bounded.read_toml(path)
     except FileNotFoundError:
         hint = "the reference has a complete one; without --policy the default holds"
         raise BadInput("E-gate-policy-missing", "there is no such file", hint=hint, where=f"{path}") from None
     except (OSError, UnicodeDecodeError) as failure:
         message = f"the policy can't be read: {failure}"
         raise BadInput("E-gate-policy-unreadable", message, where=f"{path}") from failure
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as failure:
+    except tomllib.TOMLDecodeError as failure:
         hint = "TOML texts need quotes; booleans are true and false"
         raise BadInput("E-gate-policy-syntax", f"not TOML: {failure}", hint=hint, where=f"{path}") from failure
     try:

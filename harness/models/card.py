@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from harness import bounded
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.models.layout import Positive, Strict
@@ -165,7 +166,7 @@ def load_card(name_or_path: str | Path) -> Card:
         hint = did_you_mean(str(name_or_path), packaged_cards())
         raise BadInput("E-unknown-card", f"no packaged card is named '{name_or_path}'", hint=hint)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.read_text(path, bounded.MOST_KEPT_BYTES)
     except (OSError, UnicodeDecodeError) as failure:
         raise BadInput("E-card-unreadable", f"the card can't be read: {failure}", where=str(path)) from failure
     return parse_card(text, where=str(path))

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from harness import settings
+from harness import bounded, settings
 from harness.domain.errors import Infrastructure
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -124,8 +124,8 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON object; None where there is none that is whole."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = json.loads(bounded.read_text(path))
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

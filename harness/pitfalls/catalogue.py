@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness import bounded
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.pitfalls.entry import Pitfall
@@ -65,7 +66,7 @@ def read_pitfall(file: Path) -> Pitfall:
         BadInput: ``E-pitfall-missing``, ``E-pitfall-syntax``, ``E-pitfall-invalid``, with file and key.
     """
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = bounded.read_toml(file)
         pitfall = Pitfall.model_validate(data)
     except FileNotFoundError:
         raise BadInput("E-pitfall-missing", "there is no such file", where=f"{file}") from None

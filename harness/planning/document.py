@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from harness import bounded
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.pitfalls.catalogue import is_pitfall
@@ -124,7 +125,7 @@ def is_file(path: Path) -> bool:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = bounded.read_toml(path)
     except FileNotFoundError:
         raise BadInput("E-matrix-missing", "there is no such file", where=shown(path)) from None
     except (OSError, UnicodeDecodeError) as failure:
@@ -132,8 +133,6 @@ def _read(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as failure:
         hint = "TOML texts need quotes; booleans are true and false"
         raise BadInput("E-matrix-syntax", f"not TOML: {failure}", hint=hint, where=shown(path)) from failure
-    except (RecursionError, ValueError) as failure:  # the parser's limits: nesting, digits
-        raise BadInput("E-matrix-syntax", f"not a matrix: {failure}", where=shown(path)) from failure
     if _depth(data) > _MAX_DEPTH:
         raise BadInput("E-matrix-syntax", f"not a matrix: tables in tables, {_MAX_DEPTH} deep", where=shown(path))
     return _asking_for(path) if is_pitfall(data) else data

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from harness import bounded
 from harness.domain.canonical import fields_of
 from harness.domain.errors import BadInput
 from harness.domain.node import GIB, ISA_WORDS, Gpu, NodeFacts
@@ -165,9 +166,7 @@ def _of_file(file: Path) -> Sequence[NodeFacts]:
 
 def _content(file: Path) -> Any:
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise BadInput(_UNREADABLE, f"more than {_MOST_BYTES} bytes: no description of a node", where=str(file))
-        return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        return json.loads(bounded.read_text(file, _MOST_BYTES), object_pairs_hook=_once)
     except OSError as failure:
         beside = [each.name for each in file.parent.glob("*.json")] if file.parent.is_dir() else []
         hint = did_you_mean(file.name, beside) or f"write one on the node: {_DESCRIBE} > {file.name}"

@@ -31,12 +31,13 @@ def read_text(path: Path, what: str, *, missing: str, unreadable: str) -> str:
         BadInput: One of the two.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
     except OSError as failure:
         message = f"the text of the {what} can't be read: {failure.strerror}: {path}"
         raise BadInput(missing, message, hint="paths are relative to the file that says them") from failure
     if len(data) > MAX_TEXT_BYTES:
-        message = f"{path} has {len(data)} bytes, a {what}'s text has at most {MAX_TEXT_BYTES}"
+        message = f"{path} is too long: a {what}'s text has at most {MAX_TEXT_BYTES} bytes"
         raise BadInput(unreadable, message, hint="a count of tokens repeats a short text")
     try:
         text = data.decode("utf-8").strip()

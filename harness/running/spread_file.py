@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from harness import settings
+from harness import bounded, settings
 from harness.domain.cell import Cell
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.node import NodeFacts
@@ -115,7 +115,7 @@ def read_spreads(path: Path) -> SpreadFile:
         Infrastructure: ``E-spreads-unreadable`` where the system does not let us.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(bounded.read_bytes(path, bounded.MOST_KEPT_BYTES))
     except FileNotFoundError:
         return SpreadFile()
     except OSError as error:
