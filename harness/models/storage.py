@@ -124,7 +124,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON object; None where there is none that is whole."""
     try:
-        content = json.loads(bounded.read_text(path))
+        content = json.loads(bounded.read_text(path, bounded.MOST_KEPT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
