@@ -18,7 +18,7 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
 from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
-from harness.reporting.markdown import fenced
+from harness.reporting.markdown import code, fenced
 from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
 from harness.reporting.summary import differences, indented, indented_detail, loads
 from harness.running.ab_advice import Advice, minutes_for_all
@@ -70,16 +70,16 @@ def print_result(console: Console, result: AbResult, *, headed: bool = True) -> 
 
 
 def markdown(result: AbResult) -> str:
-    """The same for a page."""
-    old, new = (one_line(name).replace("|", "\\|") for name in result.plan.arms.names)
+    """The same for a page. Names and sentences stand in code: builds, flags and reasons are not ours."""
+    old, new = map(code, result.plan.arms.names)
     rows = [
         f"| workload | {old} t/s | {new} t/s | change | interval | quads | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",
         *("| " + " | ".join(_markdown_cells(line)) + " |" for line in _lines(result)),
     ]
-    told = [f"- **{workload}**: {verdict_words(result, workload)}" for workload in result.verdicts]
+    told = [f"{workload}: {verdict_words(result, workload)}" for workload in result.verdicts]
     rest = [*_next_run(result), *_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result)]
-    below = [*told, *(f"- {line}" for line in [*rest, *_does_not_show(result)])]
+    below = [f"- {code(line)}" for line in [*told, *rest, *_does_not_show(result)]]
     for verdict in differences(_outputs_verdicts(result)):
         below += ["", *fenced(verdict.detail)]
     for verdict in loads(list(result.verdicts.values())):
@@ -89,13 +89,13 @@ def markdown(result: AbResult) -> str:
 
 def _markdown_head(result: AbResult) -> list[str]:
     """What was compared, on what, by which limits, and which builds they were."""
-    lines = [" ".join(line.plain.split()) for line in head(result.plan)]
+    lines = [line.plain for line in head(result.plan)]
     for index, name in enumerate(result.plan.arms.names):
         known = _identity(result, index)
         said = [f"{word} {known['engine'][key]}" for key, word in _BUILD_WORDS.items() if known["engine"].get(key)]
         told = [*said, *([f"content {known['content_key']}"] if known["content_key"] else [])]
-        lines += [one_line(f"{name}: {', '.join(told)}")] if told else []
-    return [f"- {line}" for line in lines]
+        lines += [f"{name}: {', '.join(told)}"] if told else []
+    return [f"- {code(line)}" for line in lines]
 
 
 def as_json(result: AbResult) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _markdown_cells(line: Line) -> list[str]:
     ratio = line.ratio
     speeds = [speed_text(arm.tps) if arm else "" for arm in line.arms]
     figures = [signed(ratio.value), _interval_cell(ratio)] if ratio else ["", ""]
-    return [line.workload, *speeds, *figures, str(line.quads or ""), line.word]
+    return [code(line.workload), *speeds, *figures, str(line.quads or ""), line.word]
 
 
 def _interval_cell(ratio: Estimate) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from harness.judging.calibration import Alarms
 from harness.judging.wording import node_text
 from harness.reporting.clean import one_line
+from harness.reporting.markdown import code
 from harness.running.calibration import Calibration, CellResult, Plant
 
 HEADINGS = ("cell", "quad SD [95 %]", "quads", "false at .05", "at .01", "finds", "planted: found", "")
@@ -37,6 +38,8 @@ _HOPELESS = (
     "No minutes would do for what is unproven: the policy's quads are too few for the scatter of all that is measured"
     " together. Make the machine quieter, or raise blocks in [policy]."
 )
+_OURS = frozenset({_NOMINAL, _FINDS, _HOPELESS})
+"""Lines without a name in them, which no page has to make harmless."""
 
 
 def as_json(found: Calibration, store: Path) -> dict[str, Any]:
@@ -69,9 +72,10 @@ def print_table(console: Console, found: Calibration, store: Path) -> None:
 
 def markdown(found: Calibration) -> str:
     """The calibration for a page."""
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *map(_columns, found.cells, _labels(found.cells))]
-    table = "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in rows)
-    return "\n\n".join([f"**{_title(found)}**", table, *_lines(found)])
+    rows = [map(code, _columns(cell, label)) for cell, label in zip(found.cells, _labels(found.cells), strict=True)]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in [HEADINGS, ("---",) * len(HEADINGS), *rows])
+    told = [line if line in _OURS else code(line) for line in _lines(found)]
+    return "\n\n".join([f"**{code(_title(found))}**", table, *told])
 
 
 def _title(found: Calibration) -> str:

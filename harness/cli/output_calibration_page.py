@@ -18,6 +18,7 @@ from harness.judging.outputs_allowed import not_set
 from harness.judging.tolerances import QUANTILE_DECODED, QUANTILE_POSITIONS
 from harness.judging.wording import node_text
 from harness.reporting.clean import one_line
+from harness.reporting.markdown import code
 from harness.running.output_calibration import ModelResult, OutputCalibration, PlantedFault
 from harness.running.tolerance_file import Found
 
@@ -91,12 +92,13 @@ def _print(console: Console, found: OutputCalibration, store: Path) -> None:
 def _markdown(found: OutputCalibration) -> str:
     tables = [_grid(headings, rows) for headings, rows in (_tolerances(found), _faults(found)) if rows]
     words = [f"{model.target.model.name}: {model.word}" for model in found.models]
-    return "\n\n".join([f"**{_title(found)}**", *tables, *words, *_lines(found)])
+    told = [line if line == _MEANING else code(line) for line in [*words, *_lines(found)]]
+    return "\n\n".join([f"**{code(_title(found))}**", *tables, *told])
 
 
 def _grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    listed = [headings, ("---",) * len(headings), *rows]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in listed)
+    listed = [headings, ("---",) * len(headings), *([*map(code, row)] for row in rows)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in listed)
 
 
 def _title(found: OutputCalibration) -> str:

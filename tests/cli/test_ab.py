@@ -147,14 +147,14 @@ def test_markdown_is_for_a_page(tmp_path: Path, tiny_model: Path) -> None:
     builds = [str(standin(tmp_path / name, tps=tps)) for name, tps in (("old", 100.0), ("new", 80.0))]
     result = ab(tmp_path, *builds, "-m", f"{tiny_model}", "--format", "markdown", "--", *SMALL)
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("- old old ")
-    assert lines[1].startswith("- new new ")
-    assert re.fullmatch(r"- on tiny\S*.*; margin 5 %, alpha 0.001", lines[2])
+    assert lines[0].startswith("- `old old ")
+    assert lines[1].startswith("- `new new ")
+    assert re.fullmatch(r"- `on tiny\S*.*; margin 5 %, alpha 0.001`", lines[2])
     table = lines[lines.index("") + 1 :]
-    assert table[0].startswith("| workload | old t/s | new t/s |")
-    assert table[2].startswith("| pp32 | ")
+    assert table[0].startswith("| workload | `old` t/s | `new` t/s |")
+    assert table[2].startswith("| `pp32` | ")
     assert table[2].endswith("| regressed |")
-    assert "- **tg4**: new is 20.0 % slower, certain" in result.stdout
+    assert "- `tg4: new is 20.0 % slower, certain" in result.stdout
 
 
 def test_in_one_stream_it_says_once_what_is_compared(tmp_path: Path, tiny_model: Path) -> None:

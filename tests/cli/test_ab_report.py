@@ -33,30 +33,30 @@ def ended(plan: AbPlan, *, stopped: bool = False, **minutes: float | None) -> Ab
 
 
 def lines(result: AbResult, begin: str) -> list[str]:
-    return [line for line in markdown(result).splitlines() if line.startswith(begin)]
+    return [line for line in markdown(result).splitlines() if line.startswith(f"- `{begin}")]
 
 
 def test_the_next_run_has_one_budget() -> None:
     """The longest of all workloads in whole minutes, and more than this one had; none where time would not help."""
-    (line,) = lines(ended(planned(minutes=5.0), pp256=6.2, tg64=8.1), "- next:")
+    (line,) = lines(ended(planned(minutes=5.0), pp256=6.2, tg64=8.1), "next:")
     assert "--minutes 9 has room for the quads that pp256, tg64 would need" in line
-    assert "--minutes 6 " in lines(ended(planned(minutes=5.0), pp256=4.9), "- next:")[0]
-    assert not lines(ended(planned(), pp256=None), "- next:")
+    assert "--minutes 6 " in lines(ended(planned(minutes=5.0), pp256=4.9), "next:")[0]
+    assert not lines(ended(planned(), pp256=None), "next:")
 
 
 def test_who_stopped_it_is_not_told_to_ask_for_less() -> None:
-    assert not lines(ended(planned(minutes=5.0), stopped=True, pp256=3.0), "- next:")
-    assert lines(ended(planned(minutes=5.0), stopped=True, pp256=7.0), "- next:")
+    assert not lines(ended(planned(minutes=5.0), stopped=True, pp256=3.0), "next:")
+    assert lines(ended(planned(minutes=5.0), stopped=True, pp256=7.0), "next:")
 
 
 def test_a_page_says_what_was_compared() -> None:
     """Builds with what they say of themselves, model, flags of both, margin, alpha."""
     text = markdown(ended(planned("-fa", "1")))
     for told in (
-        "- old ik+rtr=0 wheel ik-llama-cpp-python",
-        "- new ik+rtr=1 the same build",
+        "- `old ik+rtr=0 wheel ik-llama-cpp-python`",
+        "- `new ik+rtr=1 the same build`",
         "fa=1; margin 5 %, alpha 0.001",
-        "- ik+rtr=1: commit abc, content key-1",
+        "- `ik+rtr=1: commit abc, content key-1`",
     ):
         assert told in text
 
@@ -88,7 +88,7 @@ def test_a_difference_of_outputs_stands_below_and_what_the_check_does_not_show_b
     speed = Verdict("throughput/a/b/pp256@any", Status.NOT_JUDGED, "not_judged: the outputs are different")
     result = replace(ended(planned()), outputs=outputs, verdicts={"pp256": speed})
     page = markdown(result)
-    assert "- outputs: different: mean KLD 0.3\n" in page
+    assert "- `outputs: different: mean KLD 0.3`\n" in page
     assert "````text\n  words  the quick [-brown-]{+red+} fox ``` \n````" in page
     assert "of outputs, not covered: sampling" in page
     buffer = StringIO()

@@ -90,7 +90,7 @@ def test_each_word_has_its_reason(cell: CellResult, word: str, reason: str) -> N
     assert reason in text
     (line,) = (line for line in text.splitlines() if line.startswith((cell.cell.workload,)))
     assert line.rstrip().endswith(word)
-    assert f"{word} |" in markdown(calibration(cell))
+    assert f"`{word}` |" in markdown(calibration(cell))
     (told,) = as_json(calibration(cell), Path("/x"))["cells"]
     assert told["verdict"] == word
 
