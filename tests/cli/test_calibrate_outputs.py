@@ -53,8 +53,22 @@ candidate = "ik"
 kind = "outputs"
 name = "same"
 contrasts = ["fork"]
-prompts = "standard"
-prompts_only = ["chat", "numbers", "passages", "german"]
+prompts = "prompts.toml"
+n_predict = 4
+positions = 32
+forced = 8
+"""
+PROMPTS = """
+[[prompts]]
+name = "sum"
+text = "17 + 25 = 42, and 42 - 25 ="
+tokens = 32
+answer = " 17, as it should be."
+[[prompts]]
+name = "evening"
+text = "And so on, until the evening."
+tokens = 48
+answer = " Then everybody went home."
 """
 
 
@@ -64,6 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("xllamacpp", reason="moe-harness[local] is not installed")
     (tmp_path / "small.json").write_text(json.dumps(CARD))
     (tmp_path / "two.toml").write_text(MATRIX)
+    (tmp_path / "prompts.toml").write_text(PROMPTS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOE_SPREADS", str(tmp_path / "spreads.json"))
     monkeypatch.setenv("MOE_CACHE_DIR", str(tmp_path / "cache"))
@@ -74,7 +89,6 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(calibrate, arguments, catch_exceptions=False)
 
 
-@pytest.mark.long
 def test_tolerances_are_kept_and_planted_faults_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags and forks have tolerances then, runs get them, and no copy of the model is left behind."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", (Kind.FEWER_EXPERTS,))
@@ -97,7 +111,6 @@ def test_tolerances_are_kept_and_planted_faults_found(folder: Path, monkeypatch:
     assert len(read_journal(folder / "moe-calibration").jobs) == 6
 
 
-@pytest.mark.long
 def test_a_fault_that_is_missed_ends_with_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a judge that tolerates everything."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", (Kind.FEWER_EXPERTS,))
@@ -142,11 +155,9 @@ def test_minutes_mean_nothing_there_and_are_refused(folder: Path) -> None:
     assert "--minutes is time to measure speed; --outputs times nothing" in result.stderr
 
 
-@pytest.mark.long
 def test_few_prompts_set_no_percentiles_and_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do they for later runs: the job knows on how many positions its tolerance rests."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", ())
-    (folder / "two.toml").write_text(MATRIX.replace('["chat", "numbers", "passages", "german"]', '["chat", "german"]'))
     result = invoke("two.toml", "--outputs", "--format", "markdown")
     assert "fork: " in result.stdout
     assert "are too few to set median, p90, p99, decode p90: the shipped tolerances of these stand" in result.stdout
