@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from harness.domain.arm import Arm
 from harness.domain.build import Tool
@@ -54,9 +55,9 @@ class Design:
     slowdown: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
-    """One lease of a slot: one node, one time window.
+    """One lease of a slot: one node, one time window. Asked for its id at every event: no slots, so that it is kept.
 
     Attributes:
         arms: One arm; baseline and candidate; or the four arms of an attribution.
@@ -114,7 +115,11 @@ class Job:
         loads = (workload for workload in self.workloads if isinstance(workload, ProfileWorkload))
         return next((workload.profile for workload in loads), None)
 
-    @property
+    def __getstate__(self) -> dict[str, object]:
+        """Without the id: a worker of another version, which calls the job otherwise, has to be found out."""
+        return {name: value for name, value in self.__dict__.items() if name != "id"}
+
+    @cached_property
     def id(self) -> str:
         """Stable id: equal arms, workloads, class and design give an equal id."""
         return "job-" + digest(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
+from ray import cloudpickle
 from ray.exceptions import (
     GetTimeoutError,
     NodeDiedError,
@@ -129,8 +131,15 @@ class _Gpus:
 
 
 @ray.remote(max_retries=0, num_cpus=0, max_calls=0)
-def _job_task(job: Job, attempt: int, rule: StoppingRule, gpus: Mapping[str, _Gpus]) -> Iterator[tuple[str, JobEvent]]:
-    """Run a job on a worker; each event comes with the id of the node that it happened on."""
+def _job_task(packed: bytes) -> Iterator[bytes]:
+    """Run a job on a worker; each event comes with the id of the node that it happened on.
+
+    What goes to and fro is packed here: Ray takes several times as long for it.
+
+    Args:
+        packed: The job, the number of the try, the stopping rule, and its GPUs on each node.
+    """
+    job, attempt, rule, gpus = pickle.loads(packed)  # noqa: S301 - of the driver, whose tasks are code anyway
     os.environ.pop("OMP_NUM_THREADS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Inherited from a driver that was started in the background; but Ray cancels a task by this signal.
@@ -140,7 +149,7 @@ def _job_task(job: Job, attempt: int, rule: StoppingRule, gpus: Mapping[str, _Gp
     environment = {_VISIBLE: ""} if own.hidden else {}
     with _seeing(own.visible):
         for event in run_job(job, attempt, rule, environment=environment):
-            yield node_id, event
+            yield pickle.dumps((node_id, event))
 
 
 @contextlib.contextmanager
@@ -284,7 +293,8 @@ class RayExecutor:
             label_selector={NODE_ID: f"in({','.join(sorted(seats))})"},
         )
         running.nodes, running.moving = frozenset(seats), False
-        running.stream = task.remote(job, running.attempt, self._rule, gpus)
+        packed = cloudpickle.dumps((job, running.attempt, self._rule, gpus))  # type: ignore[no-untyped-call]
+        running.stream = task.remote(packed)
         return True
 
     def _open_seats(self, running: _Running) -> Sequence[tuple[FleetNode, NodeFacts, Seat]]:
@@ -391,13 +401,13 @@ class RayExecutor:
 
     def _next(self, running: _Running) -> Iterator[JobEvent]:
         try:
-            running.node_id, event = ray.get(next(running.stream), timeout=_GET_S)
+            packed = ray.get(next(running.stream), timeout=_GET_S)
         except StopIteration:
-            told = "the task ended without an end event"
+            why = "the task ended without an end event"
             if running.moving or running.cancelled:  # a stream that is cancelled before it began ends so
-                yield from self._not_run(running, told)
+                yield from self._not_run(running, why)
             else:
-                yield from self._end(running, FailureKind.NODE_LOST, told, "E-worker-lost")
+                yield from self._end(running, FailureKind.NODE_LOST, why, "E-worker-lost")
         except (TaskCancelledError, TaskUnschedulableError) as error:
             yield from self._not_run(running, first_line(error))
         except OutOfMemoryError as error:
@@ -408,10 +418,12 @@ class RayExecutor:
             kind = FailureKind.INTERRUPTED if running.cancelled else FailureKind.NODE_LOST
             yield from self._end(running, kind, first_line(error), "E-ray")
         else:
-            if event.job != running.id:
+            told = _unpacked(packed)
+            if told is None or told[1].job != running.id:
                 self.cancel(running.id)
                 yield from self._end(running, FailureKind.HARNESS, _OTHER_VERSION, "E-worker-version")
                 return
+            running.node_id, event = told
             if isinstance(event, Finished):
                 del self._running[running.id]
             yield replace(event, place=running.node_id) if isinstance(event, Started) else event
@@ -440,6 +452,14 @@ class RayExecutor:
             for running in lost
             for event in self._end(running, FailureKind.NODE_LOST, "its node is gone", "E-node-lost")
         ]
+
+
+def _unpacked(packed: bytes) -> tuple[str, JobEvent] | None:
+    """An event, and the node that it happened on; ``None`` for one of a version that has other events."""
+    with contextlib.suppress(pickle.PickleError, AttributeError, ImportError, TypeError):
+        told: tuple[str, JobEvent] = pickle.loads(packed)  # noqa: S301 - of the cluster, whose tasks are code anyway
+        return told
+    return None
 
 
 def _fleet_of(version: int, usable: Sequence[tuple[FleetNode, NodeFacts]]) -> _Fleet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from harness.domain.case import Case
@@ -112,9 +113,9 @@ class JobTry:
         return JobRecord(self.job, self.runs, self.failure, self.node, self.attempt, self.end)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JournalState:
-    """A journal, read.
+    """A journal, read. All reports ask for its final verdicts: no slots, so that they are made once.
 
     Attributes:
         path: The file.
@@ -178,6 +179,10 @@ class JournalState:
 
         Their seconds are shares: those of all cases of a job add up to what its processes took.
         """
+        return self._final_verdicts
+
+    @cached_property
+    def _final_verdicts(self) -> tuple[Verdict, ...]:
         seconds = self._shared_seconds()
         found = (self._final(case_id, planned) for case_id, planned in self.planned.items())
         return tuple(replace(verdict, seconds=seconds.get(verdict.case, verdict.seconds)) for verdict in found)
