@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from io import StringIO
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harness.domain.verdict import Estimate, Verdict
@@ -15,6 +14,7 @@ from harness.domain.words import Equivalence, Status
 from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_text
 from harness.reporting.clean import clean, one_line
 from harness.reporting.outcomes import counts_line, gone_pitfalls
+from harness.reporting.text_table import table_lines
 
 CI_WIDTH = 120
 
@@ -36,42 +36,83 @@ _ORDER = (
 _IMPOSSIBLE = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _CHANGED = (Equivalence.GREEDY, Equivalence.NEAR_TIE, Equivalence.DISTRIBUTION, Equivalence.LOSSY_DECLARED)
 """Outputs that pass and are not equal to the bit: by how much they change is told."""
+_HEAD = ("verdict", "case", "t/s or ms (spread)", "ratio or figure [interval]", "s")
 _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
-def print_summary(
-    console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = (), told: Collection[Status] = ()
-) -> None:
-    """Print the table, reasons of what did not pass or changed outputs, attributions, void data, warnings and counts.
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the summary.
+
+    Attributes:
+        text: It.
+        style: Of its first characters, on a terminal.
+        styled: How many those are.
+    """
+
+    text: str
+    style: str = ""
+    styled: int = 0
+
+
+def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
+    """Print the summary in colours; its width is the console's. Arguments as of `summary_text`."""
+    for line in _lines(verdicts, notes, console.width, ()):
+        text = Text(line.text)
+        text.stylize(line.style, 0, line.styled)
+        console.print(text, soft_wrap=True)
+
+
+def summary_text(
+    verdicts: Sequence[Verdict],
+    notes: Sequence[str] = (),
+    width: int = CI_WIDTH,
+    told: Collection[Status] = (),
+) -> str:
+    """Table, reasons of what did not pass or changed outputs, attributions, void data, warnings and counts.
 
     Args:
-        console: Where to; its width decides the columns' widths.
         verdicts: One per case.
         notes: Lines about the journal itself, e.g. unreadable lines.
+        width: Of the table.
         told: Statuses of which the reader has seen the differences of outputs already.
+
+    Returns:
+        Plain text.
     """
+    return "".join(f"{line.text.rstrip()}\n" for line in _lines(verdicts, notes, width, told))
+
+
+def _lines(verdicts: Sequence[Verdict], notes: Sequence[str], width: int, told: Collection[Status]) -> Iterator[_Line]:
     ordered = sorted(verdicts, key=lambda verdict: (status_rank(verdict.status), -verdict.seconds, verdict.case))
     if ordered:
-        console.print(_table(ordered))
-    _print_impossible(console, [verdict for verdict in ordered if verdict.status in _IMPOSSIBLE])
+        yield from _table(ordered, width)
+    for text in _below(ordered, notes, told):
+        yield from map(_Line, text.split("\n"))
+
+
+def _below(ordered: Sequence[Verdict], notes: Sequence[str], told: Collection[Status]) -> Iterator[str]:
+    """What stands below the table."""
+    yield from _impossible([verdict for verdict in ordered if verdict.status in _IMPOSSIBLE])
     for verdict in ordered:
         if verdict.status in _IMPOSSIBLE:
             continue
         if verdict.status is not Status.PASS or verdict.effects or verdict.equivalence in _CHANGED:
-            _print_line(console, f"{verdict.status}: {verdict.case}", verdict.reason)
+            yield _told(f"{verdict.status}: {verdict.case}", verdict.reason)
         if verdict.status is Status.PASS and not verdict.effects and verdict.void:
-            _print_line(console, f"void data: {verdict.case}", verdict.void)
-    _print_differences(console, [verdict for verdict in ordered if verdict.status not in told])
-    _print_loads(console, ordered)
+            yield _told(f"void data: {verdict.case}", verdict.void)
+    for verdict in differences([verdict for verdict in ordered if verdict.status not in told]):
+        yield f"difference: {one_line(verdict.case)}\n{indented_detail(verdict)}"
+    yield from map(_load_text, loads(ordered))
     for scope, count in scopes(ordered):
-        _print_line(console, f"outputs of {count} case{'s' * (count > 1)}", scope)
-    for verdict in gone_pitfalls(verdicts):
-        _print_line(console, f"warning: {verdict.case}", verdict.reason)
+        yield _told(f"outputs of {count} case{'s' * (count > 1)}", scope)
+    for verdict in gone_pitfalls(ordered):
+        yield _told(f"warning: {verdict.case}", verdict.reason)
     for note in notes:
-        _print_line(console, "journal", note)
-    if any(verdict.synthetic for verdict in verdicts):
-        console.print(Text("* synthetic weights: speeds are approximate, content says nothing"))
-    console.print(Text(counts_line(verdicts)))
+        yield _told("journal", note)
+    if any(verdict.synthetic for verdict in ordered):
+        yield "* synthetic weights: speeds are approximate, content says nothing"
+    yield counts_line(ordered)
 
 
 def status_rank(status: Status) -> int:
@@ -112,58 +153,45 @@ def indented(text: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in clean(text).splitlines())
 
 
-def _print_differences(console: Console, verdicts: Sequence[Verdict]) -> None:
-    for verdict in differences(verdicts):
-        console.print(Text(f"difference: {one_line(verdict.case)}\n{indented_detail(verdict)}"), soft_wrap=True)
+def _load_text(verdict: Verdict) -> str:
+    lines = verdict.load.splitlines()
+    more = [f"and {len(lines) - _MOST_LOAD_LINES} more lines"] if len(lines) > _MOST_LOAD_LINES else []
+    return f"loaded: {one_line(verdict.case)}\n" + indented("\n".join([*lines[:_MOST_LOAD_LINES], *more]))
 
 
-def _print_loads(console: Console, verdicts: Sequence[Verdict]) -> None:
-    for verdict in loads(verdicts):
-        lines = verdict.load.splitlines()
-        more = [f"and {len(lines) - _MOST_LOAD_LINES} more lines"] if len(lines) > _MOST_LOAD_LINES else []
-        told = indented("\n".join([*lines[:_MOST_LOAD_LINES], *more]))
-        console.print(Text(f"loaded: {one_line(verdict.case)}\n{told}"), soft_wrap=True)
-
-
-def _print_impossible(console: Console, verdicts: Sequence[Verdict]) -> None:
+def _impossible(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Each reason once: one that a whole class or build has is not to hide what was found."""
     alike: dict[tuple[Status, str], list[Verdict]] = {}
     for verdict in verdicts:
         alike.setdefault((verdict.status, verdict.reason), []).append(verdict)
     for (status, reason), same in alike.items():
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        _print_line(console, f"{status}: {same[0].case}{more}", reason)
+        yield _told(f"{status}: {same[0].case}{more}", reason)
 
 
-def summary_text(
-    verdicts: Sequence[Verdict],
-    notes: Sequence[str] = (),
-    width: int = CI_WIDTH,
-    told: Collection[Status] = (),
-) -> str:
-    """The summary as plain text of a fixed width, without colours; arguments as of `print_summary`."""
-    buffer = StringIO()
-    console = Console(file=buffer, width=width, force_terminal=False, color_system=None, legacy_windows=False)
-    print_summary(console, verdicts, notes, told)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+def _told(head: str, text: str) -> str:
+    return f"{one_line(head)}\n    {one_line(text)}"
 
 
-def _table(verdicts: Sequence[Verdict]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("case", overflow="fold", ratio=1)
-    table.add_column("t/s or ms (spread)", no_wrap=True)
-    table.add_column("ratio or figure [interval]", no_wrap=True)
-    table.add_column("s", justify="right", no_wrap=True)
-    for verdict in verdicts:
-        table.add_row(
-            Text(verdict_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
-            Text(_case(verdict)),
-            Text(_speeds(verdict)),
-            Text(_figures(verdict)),
-            Text(f"{verdict.seconds:.0f}"),
-        )
-    return table
+def _table(verdicts: Sequence[Verdict], width: int) -> Iterator[_Line]:
+    rows = [
+        _HEAD,
+        *(
+            (
+                verdict_words(verdict),
+                _case(verdict),
+                _speeds(verdict),
+                clean(_figures(verdict)),
+                f"{verdict.seconds:.0f}",
+            )
+            for verdict in verdicts
+        ),
+    ]
+    head, *laid = table_lines(rows, width=width, folded=1, right=len(_HEAD) - 1)
+    yield from (_Line(line, "bold", len(line)) for line in head)
+    for verdict, lines in zip(verdicts, laid, strict=True):
+        style = _STYLES.get(verdict.status, "yellow")
+        yield from (_Line(line, style, len(verdict_words(verdict)) if line is lines[0] else 0) for line in lines)
 
 
 def _case(verdict: Verdict) -> str:
@@ -209,7 +237,3 @@ def _figure(estimate: Estimate | None) -> str:
         return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
     value, low, high = (speed_text(each) for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} {estimate.unit} [{low}, {high}]"
-
-
-def _print_line(console: Console, head: str, text: str) -> None:
-    console.print(Text(f"{one_line(head)}\n    {one_line(text)}"), soft_wrap=True)
