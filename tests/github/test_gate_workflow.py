@@ -149,6 +149,7 @@ def test_a_slower_head_is_built_measured_and_blocked(
     for side, commit in (("base", project.base), ("head", project.slower)):
         builder = make_runner(tmp_path / side, address)
         builder.env["MOE_CACHE_DIR"] = str(tmp_path / "cache")
+        clone(project, builder.workspace / "harness", project.base)
         clone(project, builder.workspace / "source", commit)
         made = builder.run(step(BUILD, "Make the build"))
         assert made.code == 0, made.log
