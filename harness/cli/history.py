@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from harness.domain.errors import EXIT_FINDING, EXIT_OK, BadInput
 from harness.engines.imported.reading import decoded, read_output
 from harness.history.bench_files import bench_runs
 from harness.history.history import History
-from harness.history.records import RunRecord, run_record
+from harness.history.records import RunRecord, lost_records, run_record
 from harness.reporting.clean import clean
-from harness.reporting.joining import lost_states
 from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.replay import read_runs
+from harness.reporting.state import JournalState
 
 _JOURNAL_LINE = re.compile(rb'\s*\{[^\n]*"event"')
 _FORMAT = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -65,7 +66,7 @@ def import_(files: tuple[str, ...], night: date | None, address: str, form: str)
     Exit codes: 0 all is in, 2 bad input, 3 the database does not answer or is locked. What was imported before an
     error stays.
     """
-    runs = sorted((run for file in files for run in _runs(file, night)), key=lambda run: run.began)
+    runs = sorted(_runs(files, night), key=lambda run: run.began)
     with History(address, make=True) as opened:
         done = [opened.add(run) for run in runs]
     if form == "json":
@@ -162,18 +163,25 @@ def export(pattern: str, form: str, address: str) -> None:
 # ---- what is read ----------------------------------------------------------------------------------------------------
 
 
-def _runs(file: str, night: date | None) -> Iterator[RunRecord]:
-    """The runs of a file, whatever it is: all are read before the first is written."""
-    path = Path(file) / JOURNAL_NAME if Path(file).is_dir() else Path(file)
-    content = file_content(f"{path}")
-    if _JOURNAL_LINE.match(content):
-        states = read_runs(path)
-        if len(states) > 1:
-            _note_problems(f"{path}", (told for lost in lost_states(states) for told in lost.joined or ()))
-        for state in states:
+def _runs(files: Sequence[str], night: date | None) -> Iterator[RunRecord]:
+    """The runs of files, whatever they are, and what their shards lost: all are read before the first is written."""
+    states: list[JournalState] = []
+    for file in files:
+        path = Path(file) / JOURNAL_NAME if Path(file).is_dir() else Path(file)
+        content = file_content(f"{path}")
+        if not _JOURNAL_LINE.match(content):
+            yield from _bench_runs(content, path, night)
+            continue
+        for state in read_runs(path):
             yield run_record(state, night)
             _note_problems(f"{path}", (f"line {each.line}: {each.message}" for each in state.problems))
-        return
+            states.append(replace(state, jobs={}, verdicts={}))  # what was measured would fill the memory
+    for lost in lost_records(states, night):
+        _note_problems(f"{lost.night}", [lost.source])
+        yield lost
+
+
+def _bench_runs(content: bytes, path: Path, night: date | None) -> Iterator[RunRecord]:
     found = read_output(decoded(content), f"{path}")
     _note_problems("", map(str, found.problems))
     if not found.rows:

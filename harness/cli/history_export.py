@@ -10,7 +10,7 @@ from harness.history.series import NightVerdict
 from harness.reporting.clean import one_line
 
 _COLUMNS = (
-    *("cell", "night", "time", "matrix", "status", "word", "unit", "value", "low", "high", "n"),
+    *("cell", "night", "time", "matrix", "status", "word", "unit", "value", "low", "high", "assumed", "n"),
     *("baseline_tps", "candidate_tps", "baseline_build", "candidate_build", "node", "slug", "reason"),
 )
 _STARTS_FORMULA = ("=", "+", "-", "@")
@@ -36,7 +36,7 @@ def _row(verdict: NightVerdict) -> list[str]:
         str(verdict.status),
         _inert(verdict.word),
         _inert(verdict.unit),
-        *map(_number, (verdict.value, verdict.low, verdict.high)),
+        *map(_number, (verdict.value, verdict.low, verdict.high, verdict.assumed)),
         f"{verdict.n}",
         *_two(speeds),
         *map(_inert, _two(builds)),

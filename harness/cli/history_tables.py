@@ -16,7 +16,7 @@ from harness.domain.words import Status
 from harness.history.history import Imported
 from harness.history.regressions import change_words, open_changes
 from harness.history.series import BuildRef, CellTrend, MissingNight, NightPoint, NightVerdict, Regression, Series
-from harness.judging.wording import speed_text
+from harness.judging.wording import assumed_text, speed_text
 from harness.reporting.clean import one_line
 from harness.reporting.plain_words import count
 
@@ -128,7 +128,8 @@ def _interval(verdict: NightVerdict) -> str:
     low, high = verdict.low, verdict.high
     if low is None or high is None or low == high:
         return ""
-    return f"[{figure_text(low, verdict.unit)}, {figure_text(high, verdict.unit)}]"
+    held = assumed_text(verdict.assumed)
+    return f"[{figure_text(low, verdict.unit)}, {figure_text(high, verdict.unit)}]{' ' if held else ''}{held}"
 
 
 def _words(verdict: NightVerdict) -> str:

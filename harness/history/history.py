@@ -35,6 +35,7 @@ from harness.history.series import (
 from harness.history.tables import CellRow, MeasurementRow, SeriesRow
 from harness.history.versions import prepare
 from harness.models.storage import make_folder
+from harness.reporting.joining import LOST
 
 
 def default_address() -> str:
@@ -250,6 +251,7 @@ def _point(verdict: NightVerdict, far: bool) -> NightPoint:
         value=value,
         low=value if verdict.low is None else verdict.low,
         high=value if verdict.high is None else verdict.high,
+        assumed=verdict.assumed,
         n=verdict.n,
         status=verdict.status,
         word=verdict.word,
@@ -265,7 +267,7 @@ def _missing(
     """Nights on which the cell's matrices were run, between the first and the last figure of a series."""
     first, last = found[0].night, found[-1].night
     there = {each.night for each in found}
-    why = {each.night: str(each.status) for each in verdicts if each.value is None}
+    why = {each.night: "lost" if each.slug == LOST else str(each.status) for each in verdicts if each.value is None}
     elsewhere = {each.night for each in verdicts if each.value is not None} - there
     matrices = {each.matrix for each in verdicts}
     run = {night for matrix in matrices for night in nights.get(matrix, ()) if first < night < last}

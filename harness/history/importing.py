@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute
 
 from harness.domain.canonical import canonical_json, digest
-from harness.history.records import CellRecord, RunRecord, Setup, differences
+from harness.history.records import ONE_NIGHT, CellRecord, RunRecord, Setup, differences
 from harness.history.series import BuildRef
 from harness.history.tables import (
     Base,
@@ -26,6 +26,8 @@ from harness.history.tables import (
 )
 
 NEVER_FINISHED = "E-never-finished"
+_LOST = "lost-%"
+"""Of the keys of what is lost."""
 _AT_ONCE = 500
 """Rows of a statement: SQLite takes so many parameters and no more."""
 
@@ -84,6 +86,10 @@ class _Store:
         self._touched: set[int] = set()
 
     def all(self) -> Stored:
+        if self._run.lost:
+            self._run = self._without_found(self._run)
+            if not self._run.cells:
+                return Stored(0, 0, 0, frozenset())
         run_id = self._run_id()
         known = self._known()
         before = self._before(run_id)
@@ -103,7 +109,36 @@ class _Store:
                 continue
             self._touched |= {row["series_id"]} - {None}
         self._write(added, changed, known)
+        if not self._run.lost:
+            self._take_back_lost(known)
         return Stored(len(added), len(changed), same, frozenset(self._touched))
+
+    # ---- what was lost, until it is found ----
+
+    def _without_found(self, run: RunRecord) -> RunRecord:
+        """Only cells that nothing else of that night has: another shard may have been imported before."""
+        found = self._connection.execute(
+            select(CellRow.case)
+            .join(MeasurementRow, MeasurementRow.cell_id == CellRow.id)
+            .join(RunRow, RunRow.id == MeasurementRow.run_id)
+            .where(*self._of_night(), RunRow.key != run.key)
+        )
+        there = set(found.scalars())
+        return replace(run, cells=tuple(each for each in run.cells if each.verdict.case not in there))
+
+    def _take_back_lost(self, known: _Known) -> None:
+        """Cells of this run that were said to be lost, before its journal came."""
+        lost = select(RunRow.id).where(*self._of_night(), RunRow.key.like(_LOST))
+        for ids in _parts(list(known.cells.values())):
+            told = (MeasurementRow.run_id.in_(lost), MeasurementRow.cell_id.in_(ids))
+            rows = select(MeasurementRow.id).where(*told)
+            self._connection.execute(delete(SpeedRow).where(SpeedRow.measurement_id.in_(rows)))
+            self._connection.execute(delete(MeasurementRow).where(*told))
+
+    def _of_night(self) -> tuple[ColumnElement[bool], ...]:
+        """Runs of this run's matrix and night."""
+        first, last = self._run.began - ONE_NIGHT, self._run.began + ONE_NIGHT
+        return RunRow.matrix == self._run.matrix, RunRow.began.between(first, last)
 
     # ---- what rows refer to ----
 
@@ -200,6 +235,7 @@ class _Store:
             "value": figure.value if figure else None,
             "low": figure.low if figure else None,
             "high": figure.high if figure else None,
+            "assumed": figure.assumed if figure else None,
             "n": figure.n if figure else 0,
             "status": str(verdict.status),
             "throughput": str(verdict.throughput or ""),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 
 from harness.domain.arm import Arm
 from harness.domain.canonical import canonical_json, digest
@@ -18,9 +18,12 @@ from harness.domain.words import Status
 from harness.domain.workload import OutputProfile, ProfileWorkload
 from harness.history.series import BuildRef
 from harness.reporting.codec import encode
+from harness.reporting.joining import lost_states
 from harness.reporting.state import JobTry, JournalState
 
 UNKNOWN = "unknown"
+ONE_NIGHT = timedelta(hours=12)
+"""Shards of one night begin within this time of each other, also across midnight."""
 _UNITS = frozenset({"ratio", "t/s", "ms", "MiB"})
 _MEASURED = frozenset({Status.PASS, Status.FAIL, Status.INCONCLUSIVE})
 _OF_ONE_MACHINE = frozenset({"t/s", "ms"})
@@ -40,6 +43,7 @@ class Figure:
         high: Upper bound.
         n: What it rests on.
         unit: ``ratio``, ``t/s``, ``ms`` or ``MiB``.
+        assumed: How far quads are taken to scatter where nobody knows: the interval holds if they do.
     """
 
     value: float
@@ -47,6 +51,7 @@ class Figure:
     high: float
     n: int
     unit: str
+    assumed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,7 @@ class RunRecord:
         finished: Whether it came to its end.
         source: Where it was read from.
         cells: Its cells.
+        lost: It is no run, but what no shard of a night left a word about, as if it had begun with the first of them.
     """
 
     key: str
@@ -128,6 +134,7 @@ class RunRecord:
     finished: bool
     source: str
     cells: tuple[CellRecord, ...]
+    lost: bool = False
 
 
 def run_record(state: JournalState, night: date | None = None) -> RunRecord:
@@ -148,6 +155,25 @@ def run_record(state: JournalState, night: date | None = None) -> RunRecord:
     cells = tuple(_cell(state, verdict) for verdict in state.final_verdicts())
     key = digest([state.name, began.isoformat()])
     return RunRecord(f"run-{key}", state.name, night or began.date(), began, state.finished, f"{state.path}", cells)
+
+
+def lost_records(states: Iterable[JournalState], night: date | None = None) -> Iterator[RunRecord]:
+    """What the shards of each night lost between them: cells of the whole plan that none of their journals has.
+
+    Args:
+        states: Runs, of one night or of several.
+        night: As of `run_record`.
+    """
+    begun = [(began, state) for state in states if (began := _time(state.started))]
+    begun.sort(key=lambda each: each[0])
+    while begun:
+        first = begun[0][0]
+        together = [state for began, state in begun if began - first <= ONE_NIGHT]
+        begun = begun[len(together) :]
+        for lost in lost_states(together):
+            record = run_record(lost, night)
+            key = digest(["lost", lost.name, record.began.isoformat()])
+            yield replace(record, key=f"lost-{key}", source="; ".join(lost.joined or ()), lost=True)
 
 
 def _time(text: str) -> datetime | None:
@@ -177,7 +203,7 @@ def _figure(verdict: Verdict) -> Figure | None:
     if found.unit not in _UNITS or not _is_figure(found.value):
         return None
     low, high = (bound if math.isfinite(bound) else found.value for bound in (found.low, found.high))
-    return Figure(found.value, low, high, found.n, found.unit)
+    return Figure(found.value, low, high, found.n, found.unit, found.assumed)
 
 
 def _speed_alone(verdict: Verdict) -> Figure | None:

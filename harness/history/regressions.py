@@ -85,6 +85,7 @@ def _of_verdicts(night: date, last: NightVerdict, nights: Sequence[NightVerdict]
         ratio=last.value or 1.0,
         low=last.low or 1.0,
         high=last.high or 1.0,
+        assumed=last.assumed,
         reason=last.reason,
         builds=_between(good.builds, first.builds) if good else (),
     )
@@ -111,6 +112,7 @@ def _of_change(night: date, last: NightVerdict, change: Change) -> Regression:
         ratio=change.ratio,
         low=change.low,
         high=change.high,
+        assumed=None,
         reason=change_words(change, last.unit),
         builds=change.builds,
     )

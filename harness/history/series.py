@@ -62,6 +62,8 @@ class NightPoint:
         value: Ratio, tokens per second, ms or MiB; above 0.
         low: Lower bound of its interval.
         high: Upper bound.
+        assumed: How far quads are taken to scatter where nobody knows: the interval holds if they do. ``None``: that is
+            measured, or the unit is no ratio.
         n: What it rests on: quads of a contrast, process starts of a single arm.
         status: The verdict's status.
         word: Its finer word (``regressed``, ``equivalent``, ``present``, ...); empty where it has none.
@@ -75,6 +77,7 @@ class NightPoint:
     value: float
     low: float
     high: float
+    assumed: float | None
     n: int
     status: Status
     word: str
@@ -89,7 +92,8 @@ class MissingNight:
 
     Attributes:
         night: The night.
-        why: ``error`` or another status, ``measured elsewhere`` (another machine or setup), or ``not run``.
+        why: ``lost`` (no shard left a word about it), ``error`` or another status, ``measured elsewhere`` (another
+            machine or setup), or ``not run``.
     """
 
     night: date
@@ -225,6 +229,7 @@ class Regression:
             ``MiB`` above 1.
         low: Lower bound of its interval.
         high: Upper bound.
+        assumed: As of `NightPoint`; ``None`` of a change.
         reason: One sentence.
         builds: Between which builds it came in; empty where that is not known.
     """
@@ -239,6 +244,7 @@ class Regression:
     ratio: float
     low: float
     high: float
+    assumed: float | None
     reason: str
     builds: tuple[BuildRange, ...]
 
@@ -258,6 +264,7 @@ class NightVerdict:
         value: The figure; ``None`` where there is none.
         low: Lower bound of its interval.
         high: Upper bound.
+        assumed: As of `NightPoint`.
         n: What it rests on.
         speeds: The arms' tokens per second, the baseline's first; ``None`` where one has none.
         builds: The arms' builds.
@@ -276,6 +283,7 @@ class NightVerdict:
     value: float | None
     low: float | None
     high: float | None
+    assumed: float | None
     n: int
     speeds: tuple[float | None, ...]
     builds: tuple[BuildRef, ...]

@@ -1,4 +1,4 @@
-"""The tables of the history, version 2. What a version changes is in `migrations`."""
+"""The tables of the history, version 3. What a version changes is in `versions`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from sqlalchemy import DateTime, Dialect, ForeignKey, Index, String, Text, TypeDecorator, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-VERSION = 2
+VERSION = 3
 _KEY = 40
 
 
@@ -116,6 +116,7 @@ class MeasurementRow(Base):
     value: Mapped[float | None]
     low: Mapped[float | None]
     high: Mapped[float | None]
+    assumed: Mapped[float | None]
     n: Mapped[int]
     status: Mapped[str] = mapped_column(Text)
     throughput: Mapped[str] = mapped_column(Text)

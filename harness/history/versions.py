@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Table, func, insert, inspect, select, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, inspect, select, text, update
 
 from harness.domain.errors import BadInput
 from harness.history.database import Database
-from harness.history.tables import VERSION, Base, ChangeRow, HistoryVersion
+from harness.history.tables import VERSION, Base, ChangeRow, HistoryVersion, MeasurementRow
 
 
 def prepare(database: Database, *, make: bool) -> bool:
@@ -84,5 +85,19 @@ def _add_changes(connection: Connection) -> None:
         table.create(connection)
 
 
-_STEPS: dict[int, Callable[[Connection], None]] = {1: _add_changes}
+_ASSUMED = re.compile(r"\(interval if quads scatter by ([0-9][0-9.e+]*) %, n = ")
+
+
+def _add_assumed(connection: Connection) -> None:
+    """Version 2 kept intervals without what they assume; the verdicts' sentences have it, to two digits."""
+    connection.execute(text("ALTER TABLE moe_measurements ADD COLUMN assumed DOUBLE PRECISION"))
+    of_ratio = (MeasurementRow.unit == "ratio", MeasurementRow.value.is_not(None))
+    rows = connection.execute(select(MeasurementRow.id, MeasurementRow.reason).where(*of_ratio)).all()
+    found = [{"row": row.id, "scatter": float(said[1]) / 100} for row in rows if (said := _ASSUMED.search(row.reason))]
+    if found:
+        chosen = update(MeasurementRow).where(MeasurementRow.id == bindparam("row"))
+        connection.execute(chosen.values(assumed=bindparam("scatter")), found)
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {1: _add_changes, 2: _add_assumed}
 """By version: what makes the next one of it."""

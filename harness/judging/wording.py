@@ -56,7 +56,12 @@ def interval_name(estimate: Estimate) -> str:
 
 def assumption_text(estimate: Estimate) -> str:
     """What its interval assumes, e.g. ``if quads scatter by 10 %``; empty where that is known or estimated."""
-    return "" if estimate.assumed is None else f"if quads scatter by {percent(estimate.assumed)}"
+    return assumed_text(estimate.assumed)
+
+
+def assumed_text(assumed: float | None) -> str:
+    """The same of a scatter that is kept without its estimate: standard deviation of a log ratio, or ``None``."""
+    return "" if assumed is None else f"if quads scatter by {percent(assumed)}"
 
 
 def estimate_text(estimate: Estimate) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.history.series import Change, ChangeKind, Series
+from harness.judging.wording import assumed_text
 from harness.reporting.clean import one_line
 from harness.reporting.plain_words import signed, signed_between
 
@@ -26,6 +27,7 @@ def nights_data(series: Sequence[Series]) -> list[dict[str, Any]]:
                 {
                     "night": point.night.isoformat(),
                     "figures": [point.value, point.low, point.high],
+                    "assumed": assumed_text(point.assumed),
                     "word": f"{point.status}" + (f" {point.word}" if point.word else ""),
                     "builds": " → ".join(dict.fromkeys(build.word for build in point.builds)),
                     "outlier": point.outlier,

@@ -296,7 +296,7 @@ def _fallen(evidence: Evidence) -> Regression:
     build = BuildRef("new", commit="abc1234")
     return Regression(
         CASE, evidence, "t/s", "GPU X", date(2026, 3, 4), date(2026, 3, 2), new=False, ratio=0.9, low=0.88, high=0.92,
-        reason="10 % slower", builds=(BuildRange("arm", build, build, build, build),),
+        assumed=None, reason="10 % slower", builds=(BuildRange("arm", build, build, build, build),),
     )  # fmt: skip
 
 

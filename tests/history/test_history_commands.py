@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from harness.cli.history import history
 from harness.domain.errors import BadInput
 from harness.history.history import History
 from harness.history.series import BuildRef
+from harness.pages.nights import nights_data
 
 DATA = Path(__file__).parents[1] / "data"
 H200 = DATA / "h200_repack"
@@ -80,6 +82,26 @@ def test_a_change_is_shown_and_a_new_regression_is_a_finding(place: str) -> None
     assert (new.exit_code, known.exit_code) == (1, 0)
     assert new.stdout.startswith("new: ")
     assert known.stdout.startswith(f"known since {day(17)}: ")
+
+
+def test_an_interval_of_an_assumed_scatter_says_so(place: str) -> None:
+    """Beside one that was measured: on the terminal, in the data, in the export, on the page."""
+    measured, assumed = (cell(CONTRAST, 0.9, BuildRef("head", name)) for name in ("a", "b"))
+    assert assumed.figure is not None
+    assumed = replace(assumed, figure=replace(assumed.figure, assumed=0.1))
+    with History(place, make=True) as opened:
+        opened.add(run(1, [measured]))
+        opened.add(run(2, [assumed]))
+        (page,) = nights_data(opened.series(CONTRAST))
+    shown = [line for line in _ask("show", CONTRAST).stdout.splitlines() if line.startswith("2026-")]
+    assert ["[0.882, 0.918]" in line for line in shown] == [True, True]
+    assert ["if quads scatter by 10 %" in line for line in shown] == [False, True]
+    data = json.loads(_ask("show", CONTRAST, "--format", "json").stdout)
+    assert [point["assumed"] for point in data["series"][0]["points"]] == [None, 0.1]
+    assert [verdict["assumed"] for verdict in data["verdicts"]] == [None, 0.1]
+    rows = list(csv.DictReader(io.StringIO(_ask("export").stdout)))
+    assert [row["assumed"] for row in rows] == ["", "0.1"]
+    assert [point["assumed"] for point in page["points"]] == ["", "if quads scatter by 10 %"]
 
 
 def test_nothing_of_a_fork_is_alive_on_a_terminal_or_in_a_spreadsheet(place: str) -> None:

@@ -43,6 +43,31 @@ def test_an_older_history_is_brought_up_and_its_changes_are_found(tmp_path: Path
         assert len(history.verdicts(CONTRAST)) == 21
 
 
+def test_a_history_of_version_2_learns_what_its_intervals_assume(address: str) -> None:
+    """Of the verdicts' sentences, to two digits; other sentences and figures without intervals say nothing."""
+    said = ("(interval if quads scatter by 9.3 %, n = 1 quad)", "(99 % interval, n = 3 quads)", "no figure")
+    head = BuildRef("head", "a")
+    cells = [
+        cell(f"{CONTRAST}-{at}", 1.0 if at < 2 else None, head, reason=f"equivalent: ratio 1.000 [0.9, 1.1] {text}")
+        for at, text in enumerate(said)
+    ]
+    with History(address, make=True) as history:
+        history.add(run(1, cells))
+        with history.database.writing() as connection:
+            connection.exec_driver_sql("ALTER TABLE moe_measurements DROP COLUMN assumed")
+            connection.exec_driver_sql("UPDATE moe_history SET version = 2")
+    with History(address) as history:
+        found = [history.verdicts(each.verdict.case)[0] for each in cells]
+        assert [(each.assumed, each.value) for each in found] == [
+            (pytest.approx(0.093), 1.0),
+            (None, 1.0),
+            (None, None),
+        ]
+        assert history.add(run(1, cells)).stored.changed == 1  # a journal has all its digits
+    with History(address) as history:
+        assert [point.assumed for point in history.series(cells[0].verdict.case)[0].points] == [None]
+
+
 def test_a_newer_history_is_refused_and_left_alone(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE moe_history SET version = 99")

@@ -96,7 +96,7 @@ def _measured(workloads: Sequence[Workload]) -> tuple[ProcessRun, ...]:
 
 
 def nights_of(case: str) -> tuple[Series, ...]:
-    """Thirty nights of a ratio: a step down at the twentieth, one night missing, one far off."""
+    """Thirty nights of a ratio: a step down at the twentieth, one missing, one far off, one of an assumed scatter."""
     first = date(2026, 11, 1)
     builds = (BuildRef("base", "aaaaaaa"), BuildRef("new", "bbbbbbb"))
     points = []
@@ -105,8 +105,9 @@ def nights_of(case: str) -> tuple[Series, ...]:
         night = first + timedelta(days=day)
         time = datetime.combine(night, datetime.min.time(), UTC)
         far = day == 5
+        assumed = 0.1 if day == 1 else None
         points.append(
-            NightPoint(night, time, value, value / 1.02, value * 1.02, 3, Status.PASS, "", "box", builds, far)
+            NightPoint(night, time, value, value / 1.02, value * 1.02, assumed, 3, Status.PASS, "", "box", builds, far)
         )
     step = Change(
         kind=ChangeKind.STEP,

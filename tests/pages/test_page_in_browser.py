@@ -188,7 +188,11 @@ def test_nights_are_plotted_where_a_history_has_them(page_of: Callable[[str], Pa
     assert "-10.0 % [-11.0 % .. -9.0 %], last night before 2026-11-20, first after 2026-11-21" in detail
     assert "candidate aaaaaaa..bbbbbbb" in detail
     figures = page.run("return document.querySelector('.plot > div').data.map((trace) => trace.x.length)")
-    assert figures == [29, 6, 1]  # points, levels, the missing night
+    assert figures == [29, 3, 6, 1]  # points, the interval that is assumed, levels, the missing night
+    dashes = page.run("return document.querySelector('.plot > div').data.map((trace) => trace.line?.dash ?? '')")
+    assert dashes[1] == "dot"
+    bars = page.run("return document.querySelector('.plot > div').data[0].error_y.array")
+    assert [at for at, bar in enumerate(bars) if not bar] == [1]
 
 
 def test_ratios_are_plotted_by_kind_of_workload(page_of: Callable[[str], Page]) -> None:

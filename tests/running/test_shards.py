@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from harness.cli.main import cli
 from harness.domain.errors import BadInput
 from harness.domain.words import Status
+from harness.history.history import History
 from harness.planning.plan import Plan
 from harness.reporting.joining import LOST
 from harness.reporting.merging import merge_journals
@@ -118,8 +119,37 @@ def test_a_history_has_each_shard_once(shards: tuple[Path, Path], tmp_path: Path
     history = ("--history", tmp_path / "h.db", "--format=json")
     assert _run("history", "import", *history, *shards).exit_code == 0
     done = _run("history", "import", *history, merged)
-    assert [(each["added"], each["changed"]) for each in json.loads(done.stdout)] == [(0, 0), (0, 0)]
+    assert [(each["added"], each["changed"]) for each in json.loads(done.stdout)] == [(0, 0)] * 3
     assert "1 case lost" in done.stderr
+
+
+@pytest.mark.parametrize("order", [("merged",), ("shard-a", "shard-b"), ("shard-b", "shard-a"), ("shard-a", "merged")])
+def test_a_history_has_what_was_lost_as_a_night_without_a_figure(
+    shards: tuple[Path, Path], tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    """Whatever was imported first: what another shard has is lost until its journal is in, and then it is not."""
+    places = {path.name: path for path in shards} | {"merged": merge_journals(shards, tmp_path)}
+    address = str(tmp_path / "history.db")
+    for name in [*order, order[-1]]:
+        done = _run("history", "import", places[name], "--history", address)
+        assert done.exit_code == 0, done.output
+        assert "no shard of node class 'huge' left a journal" in done.stderr
+    with History(address) as opened:
+        found = {case: verdicts for case, verdicts in opened.verdicts_of(opened.cells()).items() if verdicts}
+        assert sorted(case.split("@")[1] for case in found) == ["huge", "roomy", "small"]
+        assert {case.split("@")[1]: [each.slug for each in of] for case, of in found.items() if of[0].slug} == {
+            "huge": [LOST]
+        }
+        assert len(opened.night(opened.last_night())) == 3
+
+
+def test_one_shard_alone_says_what_the_others_did_not(shards: tuple[Path, Path], tmp_path: Path) -> None:
+    """Planted: the other shard's runner never came."""
+    address = str(tmp_path / "history.db")
+    _run("history", "import", shards[0], "--history", address)
+    with History(address) as opened:
+        slugs = {each.last.cell.split("@")[1]: each.last.slug for each in opened.night(opened.last_night())}
+    assert slugs == {"small": "", "roomy": LOST, "huge": LOST}
 
 
 def test_merging_knows_no_order_and_can_be_done_again(shards: tuple[Path, Path], tmp_path: Path) -> None:

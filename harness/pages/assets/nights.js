@@ -11,14 +11,15 @@ function nightsPart(shown) {
   const told = [...changes.map((change) => element("li", { class: change.worse ? "fail" : "" }, change.text)),
     ...series.filter((each) => each.began).map((each) => element("li", {}, `A new series from ${each.points[0]?.night ?? "?"} on: ${each.began}`))];
   if (target) requestAnimationFrame(() => plot(target, (palette) => nightsFigure(series, unit, palette)));
-  const marks = "hollow: far from its neighbours; cross: a night without a figure; dotted: the level changed";
+  const assumed = points.some((point) => point.assumed) ? "dashed: the interval holds if quads scatter as is assumed; " : "";
+  const marks = `${assumed}hollow: far from its neighbours; cross: a night without a figure; dotted: the level changed`;
   return [part(title, target, target && element("p", { class: "dim" }, marks), told.length ? element("ul", {}, told) : element("p", { class: "dim" }, "No change of level."),
     element("details", {}, element("summary", {}, `List of ${plural(points.length, "figure")}`), nightsTable(series)))];
 }
 
 function nightsTable(series) {
   const rows = series.flatMap((each) => [
-    ...each.points.map((point) => [point.night, ...point.figures.map(figureText), point.word + (point.outlier ? ", far from its neighbours" : ""), point.builds, each.node]),
+    ...each.points.map((point) => [point.night, ...point.figures.map(figureText), point.word + (point.outlier ? ", far from its neighbours" : "") + (point.assumed ? `, interval ${point.assumed}` : ""), point.builds, each.node]),
     ...each.missing.map(([night, why]) => [night, "", "", "", `no figure: ${why}`, "", each.node]),
   ]).sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0));
   return textTable(["night", "figure", "low", "high", "verdict", "builds", "machine"], rows, { caption: "Nights" });
@@ -29,14 +30,15 @@ const figureText = (figure) => (figure >= 1000 ? figure.toFixed(0) : figure.toPr
 function nightsFigure(series, unit, palette) {
   const isRatio = unit === "ratio";
   const traces = series.flatMap((each, index) => {
-    const [, low, high] = [0, 1, 2].map((at) => each.points.map((point) => point.figures[at]));
+    const [low, high] = [1, 2].map((at) => each.points.map((point) => point.figures[point.assumed ? 0 : at]));
     const value = each.points.map((point) => point.figures[0]);
     const colour = palette.arms[index % palette.arms.length];
     return [
       { mode: "markers", hoverinfo: "text", x: each.points.map((point) => point.night), y: value,
-        text: each.points.map((point) => plain(`${point.night}: ${figureText(point.figures[0])} [${figureText(point.figures[1])}, ${figureText(point.figures[2])}] ${unit}\n${point.word}, ${point.builds}`).replaceAll("\n", "<br>")),
+        text: each.points.map((point) => plain(`${point.night}: ${figureText(point.figures[0])} [${figureText(point.figures[1])}, ${figureText(point.figures[2])}] ${unit} ${point.assumed}\n${point.word}, ${point.builds}`).replaceAll("\n", "<br>")),
         marker: { size: 7, color: colour, symbol: each.points.map((point) => (point.outlier ? "circle-open" : "circle")) },
         error_y: { type: "data", symmetric: false, array: high.map((end, at) => end - value[at]), arrayminus: low.map((end, at) => value[at] - end), color: palette.dim, thickness: 1, width: 0 } },
+      assumedIntervals(each, palette),
       levels(each, palette),
     ];
   });
@@ -56,6 +58,13 @@ function nightsFigure(series, unit, palette) {
       yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true },
     },
   };
+}
+
+/** Intervals that hold if quads scatter as is assumed, as dashed lines: bars of errors have no dashes. */
+function assumedIntervals({ points }, palette) {
+  const held = points.filter((point) => point.assumed);
+  return { mode: "lines", hoverinfo: "skip", x: held.flatMap((point) => [point.night, point.night, null]),
+    y: held.flatMap(({ figures: [, low, high] }) => [low, high, null]), line: { color: palette.dim, width: 1, dash: "dot" } };
 }
 
 /** The level before and after each change, as a line from its first night to its last. */
