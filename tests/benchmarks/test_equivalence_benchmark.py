@@ -45,7 +45,6 @@ def test_bounds_are_those_of_the_binomial_distribution() -> None:
     assert bounds(10, 10) == (pytest.approx(0.6915, abs=1e-4), 1.0)
 
 
-@pytest.mark.long
 def test_a_quick_run_finds_its_faults_and_goes_on_where_it_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
