@@ -1,10 +1,11 @@
-"""Damage real outputs of ``llama-bench`` at random and read them: nothing crashes, no row is made up or changes unseen.
+"""Damage real outputs of ``llama-bench`` and its relatives at random and read them: no crash, no row made up.
 
 ``python benchmarks/mutate_imports.py --mutants 1000000`` reads a million; ``--seed`` and the number of a mutant make it
 again. What is checked of each:
 
 * reading raises nothing, and what is read can be written as JSON;
-* no row is made up: its samples stand in the mutant one after another, or its mean does, and so do its token counts;
+* no row is made up: its samples stand in the mutant one after another, or its mean does, and so do its token counts; of
+  the relatives, which print one time a line, the time or the speed of each sample does;
 * what was not touched is read as it was: each row that ends before the first changed character, and each object of JSON
   that still stands anywhere, is there, equal in all fields, or a problem says why not. A Markdown table names its build
   below: there build and settings are left out.
@@ -25,8 +26,9 @@ from functools import cache
 from pathlib import Path
 
 from harness.cli.import_file import row_json
-from harness.domain.imported import Imported, ImportedBuild, ImportedRow
-from harness.engines.bench_scan import scan
+from harness.domain.imported import BENCH, Imported, ImportedBuild, ImportedRow
+from harness.domain.measurement import NS
+from harness.engines.bench_scan import json_objects
 from harness.engines.imported.reading import decoded, read_output
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "recordings"
@@ -39,6 +41,11 @@ _NAMES = (
     "llama_cpp-b11434.short.csv",
     "llama_cpp-b11434.short.sql",
     "llama_cpp-0c1e570.depths.jsonl",
+    "ik_llama_cpp-8337e4cd.sweep.jsonl",
+    "ik_llama_cpp-8337e4cd.sweep_memory.stderr.txt",
+    "ik_llama_cpp-8337e4cd.batched.txt",
+    "llama_cpp-0c1e570.batched.txt",
+    "llama_cpp-0c1e570.batched_shared.jsonl",
 )
 _MOST_CHARS = 3200
 """Long recordings are cut after a row: a few rows of each format say as much, and are read sooner."""
@@ -76,6 +83,11 @@ _FIELDS = (
     "repack",
     "t/s",
     "model",
+    "n_kv",
+    "speed_tg",
+    "t_pp",
+    "N_KV",
+    "T_PP s",
 )
 _NOISE = (
     "ggml_cuda_init: found 1 CUDA devices:\n",
@@ -85,6 +97,9 @@ _NOISE = (
     "| model | test | t/s |\n|---|---|---|\n",
     "INSERT INTO test (n_prompt, n_gen, avg_ts) VALUES ('",
     "usage: llama-bench [options]\n",
+    "main: n_kv_max = 4096, n_batch = 2048, n_ubatch = 512, flash_attn = 1, n_gpu_layers = 99\n",
+    "|    PP |     TG |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |\n",
+    "failed to decode the batch, n_batch = 384, ret = 1\n",
 )
 
 
@@ -134,13 +149,14 @@ def _base(name: str) -> Base:
 
 def _ends(text: str, name: str) -> Iterator[tuple[ImportedRow, int, str]]:
     """Rows and where they end: a row is there as soon as the text up to its end is."""
-    rows = read_output(text, name).rows
+    read = read_output(text, name).rows
     ends = [found.end() for found in re.finditer(r"\}|\n", text)]
-    counts = iter([(end, len(read_output(text[:end], name).rows)) for end in ends])
-    starts = scan(text).starts
-    for number, row in enumerate(rows, 1):
-        end = next(end for end, count in counts if count >= number)
-        yield row, end, text[starts[number - 1] : end] if starts else ""
+    have = [(end, {_plain(row, name) for row in read_output(text[:end], name).rows}) for end in ends]
+    objects = [(start, end) for start, end, value in json_objects(text) if value is not None]
+    for row in read:
+        end = next(end for end, rows in have if _plain(row, name) in rows)
+        start = next((start for start, stop in objects if stop == end), None)
+        yield row, end, "" if start is None else text[start:end]
 
 
 # ---- damage ----------------------------------------------------------------------------------------------------------
@@ -275,6 +291,10 @@ def _stands_in(row: ImportedRow, text: str) -> bool:
         return False
     if row.summary is not None:
         return any(float(found) == row.summary.mean_tps for found in _NUMBER.findall(text))
+    if row.program != BENCH:
+        numbers = [number for found in _NUMBER.findall(text) if (number := float(found)) > 0]
+        times = {time for number in numbers for time in (number * NS, row.tokens * NS / number)}
+        return times.issuperset(row.samples_ns)
     wanted = [float(value) for value in row.samples_ns]
     return any(_numbers(found) == wanted for found in _LIST.findall(text))
 
@@ -288,12 +308,23 @@ def _numbers(text: str) -> list[float]:
 
 def _changed(base: Base, damaged: Mutant, read: Imported) -> str:
     """Which row that stands there untouched is not as it was, without a word about it."""
-    present = {_plain(row, base.name) for row in read.rows}
+    present = [_plain(row, base.name) for row in read.rows]
     for row, end, text in base.rows:
         whole = end <= damaged.kept or (text != "" and text in damaged.text)
-        if whole and not read.problems and _plain(row, base.name) not in present:
+        if whole and not read.problems and not any(_holds(one, _plain(row, base.name)) for one in present):
             return f"lost or changed {row}"
     return ""
+
+
+def _holds(found: ImportedRow, row: ImportedRow) -> bool:
+    """Whether a row is there: as it is, or, of the relatives, with repetitions that the damage put beside its own."""
+    if row.program == BENCH or found.samples_ns == row.samples_ns:
+        return found == row
+    own = len(row.samples_ns)
+    starts = range(len(found.samples_ns) - own + 1)
+    return any(found.samples_ns[start : start + own] == row.samples_ns for start in starts) and (
+        replace(found, samples_ns=row.samples_ns) == row
+    )
 
 
 def _plain(row: ImportedRow, name: str) -> ImportedRow:

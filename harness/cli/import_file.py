@@ -34,7 +34,7 @@ _PIPE_WIDTH = 160
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_context
 def import_file(context: click.Context, file: str, expect: tuple[str, ...], form: str) -> None:
-    """Read FILE, what llama-bench printed in any format and version of both forks, or a journal; - is standard input.
+    """Read FILE, what llama-bench, llama-sweep-bench or llama-batched-bench printed, or a journal; - is standard input.
 
     Rows have flags by one name, raw samples in ns, and build, model and machine as the file says. Nothing is judged.
 
@@ -66,7 +66,7 @@ def _read(file: str) -> Imported:
 
 def _nothing_usable(file: str, problems: Sequence[ImportProblem]) -> BadInput:
     told = "; ".join(dict.fromkeys(f"{problem.where}: {problem.lost}" for problem in problems))
-    hint = "give what llama-bench printed as JSON, JSONL, CSV, SQL or Markdown, or a journal"
+    hint = "give what llama-bench, llama-sweep-bench or llama-batched-bench printed, in any format, or a journal"
     slug = problems[0].slug if len(problems) == 1 else "E-nothing-readable"
     return BadInput(slug, f"no row can be used: {clean(told)}", hint=hint, where=file)
 
@@ -99,6 +99,7 @@ def row_json(row: ImportedRow) -> dict[str, Any]:
     """A row as data: times are whole ns where the file has whole numbers."""
     summary = row.summary
     return {
+        "program": row.program,
         "workload": row.workload,
         "tokens": row.tokens,
         "samples_ns": [int(value) if value.is_integer() else value for value in map(float, row.samples_ns)],

@@ -8,6 +8,8 @@ from harness.domain.build import Fork
 
 UNKNOWN = ""
 """What a file does not say."""
+BENCH = "llama-bench"
+"""The program whose rows name workloads without its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class ImportedRow:
         case: Id of the arm in a journal of ours; empty otherwise. Rows of equal ids may be compared through time.
         control: The ``case`` of the baseline that was measured beside it, in a journal of ours.
         label: Readable name of the arm, in a journal of ours.
+        program: Who timed it; what another program timed has workloads of other names.
     """
 
     workload: str
@@ -100,6 +103,7 @@ class ImportedRow:
     case: str = UNKNOWN
     control: str = UNKNOWN
     label: str = UNKNOWN
+    program: str = BENCH
 
     @property
     def where(self) -> str:
@@ -136,7 +140,8 @@ class Imported:
     Attributes:
         rows: Rows that can be used, in order.
         problems: What could not.
-        form: ``json``, ``csv``, ``sql``, ``markdown``, ``journal``; empty where nothing was recognised.
+        form: ``json``, ``csv``, ``sql``, ``markdown``, ``sweep``, ``batched``, ``journal``; several joined by commas;
+            empty where nothing was recognised.
     """
 
     rows: tuple[ImportedRow, ...] = ()

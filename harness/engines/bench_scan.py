@@ -47,18 +47,33 @@ def scan(text: str) -> Scan:
     starts: list[int] = []
     damaged: list[int] = []
     position = 0
+    for start, end, value in json_objects(text):
+        whole = value is not None and "samples_ns" in value
+        if value is None or (not whole and _ROW_FIELDS & value.keys()):
+            damaged.append(start)
+        if value is not None and whole:
+            rows.append(value)
+            starts.append(start)
+        position = end
+    closed = _LIST_END.match(text, position) is not None
+    return Scan(tuple(rows), len(damaged), closed, tuple(starts), tuple(damaged))
+
+
+def json_objects(text: str) -> Iterator[tuple[int, int, Mapping[str, Any] | None]]:
+    """Whatever begins like a JSON object: where it begins, where to go on behind it, and its value. Never raises.
+
+    Args:
+        text: What was printed.
+
+    Yields:
+        Index of the beginning, index behind it, and the object; ``None`` where it is no whole one.
+    """
+    position = 0
     while start := _ROW_START.search(text, position):
         end = _object_end(text, start.start())
         value = _decoded(text[start.start() : end]) if end else None
-        whole = value is not None and "samples_ns" in value
-        if value is None or (not whole and _ROW_FIELDS & value.keys()):
-            damaged.append(start.start())
-        if value is not None and whole:
-            rows.append(value)
-            starts.append(start.start())
         position = end if value is not None else start.start() + 1
-    closed = _LIST_END.match(text, position) is not None
-    return Scan(tuple(rows), len(damaged), closed, tuple(starts), tuple(damaged))
+        yield start.start(), position, value
 
 
 def json_lines(text: str) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""What ``llama-bench`` printed, as runs of the history: a row is a process, rows that are alike are one cell."""
+"""What ``llama-bench`` and its relatives printed, as runs of the history: a row is a process, rows alike a cell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import fmean, median
 from harness.domain.build import Tool
 from harness.domain.canonical import canonical_json, digest, id_part
 from harness.domain.errors import BadInput
-from harness.domain.imported import ImportedRow
+from harness.domain.imported import BENCH, ImportedRow
 from harness.domain.measurement import NS
 from harness.domain.verdict import ArmSpeed, Verdict
 from harness.domain.words import Kind, Status
@@ -56,17 +56,18 @@ def _began(row: ImportedRow, night: date | None) -> datetime:
 
 def _who(row: ImportedRow) -> str:
     build = row.build
-    return canonical_json([str(build.fork or ""), build.commit, build.number, list(map(list, row.machine))])
+    other = [row.program] if row.program != BENCH else []
+    return canonical_json([str(build.fork or ""), build.commit, build.number, list(map(list, row.machine)), *other])
 
 
 def _run(rows: Sequence[ImportedRow], source: str, night: date) -> RunRecord:
     """The first row tells runs of a night apart: a file that grew is the run that it was."""
     first = rows[0]
     began = _began(first, night)
-    name = str(first.build.fork or "llama-bench")
+    name = str(first.build.fork or first.program)
     return RunRecord(
         key=f"run-{digest([name, _who(first), began.isoformat(), first.model.file])}",
-        matrix=f"llama-bench of {name}",
+        matrix=f"{first.program} of {name}",
         night=night,
         began=began,
         finished=True,
@@ -91,7 +92,7 @@ def _case(row: ImportedRow, more: str = "") -> str:
     shown = [
         f"{id_part(name)}={id_part(value)}" for name, value in row.settings if name in usual and value != usual[name]
     ]
-    arm = "+".join([id_part(str(fork or "llama-bench")), *shown, *([f"x={more}"] if more else [])])
+    arm = "+".join([id_part(str(fork or row.program)), *shown, *([f"x={more}"] if more else [])])
     model = id_part((row.model.file or row.model.architecture).removesuffix(".gguf"))
     return f"{Kind.THROUGHPUT}/{model}/{arm}/{id_part(row.workload)}@{_CLASS}"
 
@@ -106,9 +107,9 @@ def _cell(case: str, rows: Sequence[ImportedRow]) -> CellRecord:
     tps = math.exp(fmean(logs))
     low, high = LogMean.of(logs).interval(_ALPHA) if len(logs) > 1 else (tps, tps)
     first = rows[0]
-    label = str(first.build.fork or "llama-bench")
+    label = str(first.build.fork or first.program)
     speed = ArmSpeed(label, tps, LogMean.of(logs).standard_error if len(logs) > 1 else None, len(logs))
-    reason = f"{speed_text(tps)} t/s in {len(rows)} process{'es' * (len(rows) > 1)} of llama-bench"
+    reason = f"{speed_text(tps)} t/s in {len(rows)} process{'es' * (len(rows) > 1)} of {first.program}"
     build = BuildRef(label, first.build.commit, first.build.number)
     return CellRecord(
         verdict=Verdict(case, Status.PASS, reason, arms=(speed,)),

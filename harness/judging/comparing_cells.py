@@ -268,9 +268,13 @@ def _with_axes(
 
 
 def _no_workload(here: list[Cell], there: list[Cell], ours: list[Cell], theirs: list[Cell]) -> list[Alone]:
-    other = theirs if here else ours
+    other, mine = theirs if here else ours, (here or there)[0].first
     known = ", ".join(dict.fromkeys(cell.first.workload for cell in other)) or "nothing that can be used"
-    why = f"the {_other(bool(here))} has no {(here or there)[0].first.workload}, it has {known}"
+    programs = {cell.first.program for cell in other}
+    why = f"the {_other(bool(here))} has no {mine.workload}, it has {known}"
+    if programs and mine.program not in programs:
+        timed = ", ".join(sorted(programs))
+        why = f"timed by {mine.program}, the {_other(bool(here))} by {timed}: these time other things, no contrast"
     return [Alone(cell, bool(here), why) for cell in _with_axes(here or there, among=ours if here else theirs)]
 
 

@@ -444,6 +444,11 @@ _BY_HAND = {
         "the build said that it did not do the flag that is contrasted, in its words",
         "contrast something that it does",
     ),
+    "E-not-on-gpu": (
+        "case",
+        "the node has a GPU and ngl asks for it; by its log the build put nothing on it, or fewer layers",
+        "see that driver and build fit: the log says why; or ask for ngl = 0",
+    ),
     "E-wrong-output": (
         "case",
         "speed is not judged: the outputs are broken, different, or hold NaN or inf",

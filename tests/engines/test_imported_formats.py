@@ -334,24 +334,12 @@ def test_what_is_no_benchmark_is_named() -> None:
         assert slugs(found) == ["E-usage-text" if name == usage else "E-nothing-readable"]
 
 
-SWEEP = {"n_kv_max": 4096, "n_batch": 2048, "n_ubatch": 512, "pp": 512, "tg": 128, "n_kv": 0}
-SPEEDS = {"t_pp": 0.3, "speed_pp": 1706.67, "t_tg": 1.3, "speed_tg": 98.46}
-OTHERS = {
-    "llama-sweep-bench": "main: n_kv_max = 4096\n\n"
-    "|    PP |     TG |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |\n"
-    "|-------|--------|--------|----------|----------|----------|----------|\n"
-    "|   512 |    128 |      0 |    0.300 |  1706.67 |    1.300 |    98.46 |\n",
-    "llama-sweep-bench, jsonl": json.dumps(SWEEP | SPEEDS),
-    "llama-batched-bench": "|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |    S t/s |\n"
-    "|-------|--------|------|--------|----------|----------|----------|----------|----------|\n"
-    "|   512 |    128 |    1 |    640 |    0.300 |  1706.67 |    1.300 |    98.46 |   400.00 |\n",
-    "llama-perplexity": "[1]182376.1,[2]8.2,\nFinal estimate: PPL = 182376.1 +/- nan\n",
-}
+OTHERS = {"llama-perplexity": "[1]182376.1,[2]8.2,\nFinal estimate: PPL = 182376.1 +/- nan\n"}
 
 
 @pytest.mark.parametrize("program", OTHERS)
 def test_what_other_programs_print_is_no_row(program: str) -> None:
-    """They time other things: it is refused, and no column is taken for one of llama-bench's."""
+    """It is refused, and no number is taken for one of llama-bench's."""
     assert slugs(read(OTHERS[program])) == ["E-nothing-readable"]
     beside = read(SAMPLES["json"] + "\n" + OTHERS[program])
     assert len(beside.rows) == 3

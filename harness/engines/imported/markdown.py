@@ -16,6 +16,9 @@ from harness.domain.imported import Imported, ImportedRow, ImportProblem
 from harness.engines.imported.bench_row import Place, bench_row
 from harness.engines.imported.fields import plain
 from harness.engines.imported.figures import NUMBER
+from harness.engines.imported.quantities import quantity
+from harness.engines.imported.sweep_rows import is_sweep_heading
+from harness.engines.imported.table_cells import is_rule, table_cells
 
 _FIELDS = {
     "ngl": "n_gpu_layers",
@@ -63,18 +66,15 @@ _NOT_FIELDS = frozenset({"size", "params", "test"})
 _SPEEDS = frozenset({"t/s", "tok/s", "tokens/s", "token/s", "tps"})
 _UNSURE = frozenset({"n/a", "-", "?", ""})
 
-_RULE = re.compile(r":?-+:?")
 _BUILD = re.compile(r"^build: (?P<commit>\S+) \((?P<number>[0-9]+)\)\s*$")
 _SPEED = re.compile(rf"(?P<mean>{NUMBER})(?:\s*(?:\u00c2?\u00b1|\ufffd+|\+/?-)\s*(?P<sd>{NUMBER}))?", re.IGNORECASE)
 _TEST = re.compile(r"(?:pp ?(?P<prompt>\d{1,12}))?\+?(?:tg ?(?P<gen>\d{1,12}))?(?: @ d(?P<depth>\d{1,12}))?", re.ASCII)
 _DEEP_TEST = re.compile(r"tg\d{1,12}@pp\d{1,12}", re.ASCII)
-_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?) (?P<unit>KiB|MiB|GiB|TiB|K|M|B|T)", re.ASCII)
-_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 @dataclass(slots=True)
 class _Table:
-    """A table on its way: its heading, and the lines that look like rows of it."""
+    """A table on its way: its heading, the lines that look like rows of it, its build, and whether another began."""
 
     columns: list[str]
     line: int
@@ -82,6 +82,7 @@ class _Table:
     commit: str = ""
     number: int = 0
     ended: bool = False
+    closed: bool = False
 
 
 def read_markdown(text: str, source: str) -> Imported:
@@ -111,10 +112,12 @@ def _tables(text: str, source: str) -> tuple[list[_Table], list[ImportProblem]]:
         if (ended := _BUILD.match(stripped)) and tables and not tables[-1].ended:
             tables[-1].commit, tables[-1].number, tables[-1].ended = ended["commit"], int(ended["number"][:9]), True
         elif stripped.startswith("|"):
-            cells = _cells(stripped)
+            cells = table_cells(stripped)
             if _is_heading(cells):
                 tables.append(_Table(cells, number))
-            elif tables and not tables[-1].ended and not all(map(_RULE.fullmatch, cells)):
+            elif is_sweep_heading(cells) and tables:
+                tables[-1].closed = True
+            elif tables and not tables[-1].ended and not tables[-1].closed and not all(map(is_rule, cells)):
                 tables[-1].rows.append((number, line))
             elif len(cells) > 1 and (figures := _SPEED.fullmatch(cells[-1])) and figures["sd"]:
                 lost = "a row without a heading: which column is which is not known"
@@ -124,12 +127,6 @@ def _tables(text: str, source: str) -> tuple[list[_Table], list[ImportProblem]]:
 
 def _is_heading(cells: list[str]) -> bool:
     return {"model", "test"} <= {cell.lower() for cell in cells}
-
-
-def _cells(line: str) -> list[str]:
-    """The cells of a line, without emphasis."""
-    inner = line.strip().removeprefix("|").removesuffix("|")
-    return [cell.strip().strip("*`").strip() for cell in inner.split("|")]
 
 
 def _read(table: _Table, source: str) -> list[ImportedRow | ImportProblem]:
@@ -145,7 +142,7 @@ def _read(table: _Table, source: str) -> list[ImportedRow | ImportProblem]:
 
 
 def _row(table: _Table, columns: list[str], speed: str, line: str, place: Place) -> ImportedRow | ImportProblem:
-    cells = _with_patterns(columns, _cells(line))
+    cells = _with_patterns(columns, table_cells(line))
     if len(cells) != len(columns) or not line.rstrip().endswith("|"):
         lost = f"{len(cells)} of {len(columns)} cells: {_short(line)}"
         return ImportProblem("E-damaged-row", place.where, lost)
@@ -159,9 +156,7 @@ def _row(table: _Table, columns: list[str], speed: str, line: str, place: Place)
         return ImportProblem("E-unreadable-workload", place.where, f"no workload: {_short(values['test'])}")
     fork = _fork({name for name, value in values.items() if value.lower() not in _UNSURE}, line)
     found = {"build_commit": table.commit, "build_number": table.number, **counts, **_fields(values, fork)}
-    found.update(
-        {"model_size": _quantity(values.get("size", "")), "model_n_params": _quantity(values.get("params", ""))}
-    )
+    found.update({"model_size": quantity(values.get("size", "")), "model_n_params": quantity(values.get("params", ""))})
     found.update({"avg_ts": figures["mean"], "stddev_ts": figures["sd"]})
     return bench_row(found, place, fork, whole=False)
 
@@ -197,11 +192,6 @@ def _fork(said: set[str], line: str) -> Fork | None:
         return Fork.IK_LLAMA_CPP
     last = line.rstrip().removesuffix("|").rsplit("|", 1)[-1]
     return Fork.LLAMA_CPP if _MAINLINE_COLUMNS & said or " @ d" in line or len(last) == _MAINLINE_WIDTH + 2 else None
-
-
-def _quantity(text: str) -> float:
-    found = _QUANTITY.fullmatch(text)
-    return float(found["number"]) * _UNITS[found["unit"]] if found else 0.0
 
 
 def _short(text: str) -> str:

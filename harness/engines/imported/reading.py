@@ -11,6 +11,7 @@ from harness.engines.imported.csv_rows import read_csv
 from harness.engines.imported.json_rows import read_json
 from harness.engines.imported.markdown import read_markdown
 from harness.engines.imported.sql_rows import read_sql
+from harness.engines.imported.sweep_rows import read_sweeps
 
 _USAGE = re.compile(r"^usage: \S*llama-bench\S* \[options\]", re.MULTILINE)
 _READERS = (read_json, read_sql, read_csv, read_markdown)
@@ -25,13 +26,25 @@ _MARKED = (
 def read_output(text: str, source: str) -> Imported:
     """Find the rows of ``llama-bench`` in a text of any of its formats. Never raises, and makes up no row.
 
-    Where a text holds several formats (``-o md -oe json`` prints the same rows in two), the richest is read and the
-    others are named.
+    Where a text holds several of its formats (``-o md -oe json`` prints the same rows in two), the richest is read and
+    the others are named. Rows of ``llama-sweep-bench`` and ``llama-batched-bench`` are read beside them.
 
     Args:
         text: What was printed, with whatever stands around it.
         source: Name of the file, for messages.
     """
+    bench, sweeps = _read_bench(text, source), read_sweeps(text, source)
+    if not sweeps.rows and not sweeps.problems:
+        return bench
+    if not bench.form:
+        return sweeps
+    problems = dict.fromkeys((*bench.problems, *sweeps.problems))
+    form = ",".join(filter(None, (bench.form, sweeps.form)))
+    return Imported((*bench.rows, *sweeps.rows), tuple(problems), form)
+
+
+def _read_bench(text: str, source: str) -> Imported:
+    """The rows of ``llama-bench``."""
     found = [reader(text, source) for reader in _READERS]
     best = next((one for one in found if one.rows), None)
     if best is None:
