@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from harness.domain.build import NO_GPU, Build, BuildSource, Fork, Patch, Platform, Variant
 from harness.domain.node import ISA_WORDS
 from harness.domain.paths import usable_path
+from harness.domain.secrets import secret_in_address
 from harness.domain.suggest import did_you_mean
 from harness.models.address import address_fault
 
@@ -26,6 +27,13 @@ _MAX_NUMBER = 10**9
 def _instruction_set(found: str) -> str:
     if found not in ISA_WORDS:
         raise ValueError(f"unknown instruction set '{found}' ({did_you_mean(found, ISA_WORDS)})")
+    return found
+
+
+def _shown(found: str) -> str:
+    """What stands in reports."""
+    if fault := secret_in_address(found):
+        raise ValueError(fault)
     return found
 
 
@@ -84,7 +92,7 @@ class PatchEntry(Table):
 class SourceEntry(Table):
     """``[builds.X.source]``: what the build is made of. What is said is checked where the build can tell."""
 
-    repository: str = ""
+    repository: Annotated[str, AfterValidator(_shown)] = ""
     commit: Commit = ""
     number: Annotated[int, Field(ge=1, le=_MAX_NUMBER)] | None = None
     patches: list[PatchEntry] = []

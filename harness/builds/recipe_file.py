@@ -15,6 +15,7 @@ from harness.builds.entry import ForkWord, PatchEntry, Sha256, Table, Text
 from harness.domain.build import Fork, Patch, Recipe
 from harness.domain.errors import BadInput
 from harness.domain.paths import usable_path
+from harness.domain.secrets import is_secret_name, secret_in_address
 from harness.domain.suggest import did_you_mean
 
 PLACEHOLDERS = ("source", "build", "jobs")
@@ -80,6 +81,10 @@ class RecipeEntry(Table):
         for key, word in (("repository", self.repository), ("revision", self.revision)):
             if _FORBIDDEN.search(word):
                 raise ValueError(f"'{key}' can't be {word!r}")
+        if fault := secret_in_address(self.repository):
+            raise ValueError(f"'repository': {fault}; let git's own credential helper give it")
+        if named := next(filter(is_secret_name, self.environment), ""):
+            raise ValueError(f"'environment': '{named}' looks like a secret, and would stand in every report")
         wrong = [pattern for pattern in self.outputs if pattern.startswith("/") or ".." in pattern.split("/")]
         if wrong:
             raise ValueError(f"'outputs' lie inside the build folder, found {wrong[0]!r}")

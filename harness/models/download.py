@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from harness.domain.errors import BadInput, Infrastructure
-from harness.models.address import address_fault
+from harness.models.address import address_fault, transfer_fault
 
 SILENCE_S = 60.0
 _CHUNK = 1 << 20
@@ -180,7 +180,7 @@ def _answer(wanted: Download, have: int) -> Any:
         raise Infrastructure("E-fetch-failed", message, where=wanted.url) from failure
     except TimeoutError as silent:
         raise _stalled(wanted) from silent
-    except (HTTPException, OSError) as failure:
+    except (HTTPException, OSError, ValueError) as failure:  # the last of an address that a redirect misspells
         raise Infrastructure("E-fetch-failed", f"it can't be fetched: {failure!r}", where=wanted.url) from failure
 
 
@@ -205,7 +205,8 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
     ) -> Any:
         """As the base class does; for other addresses an error."""
         downgraded = urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https"
-        fault = "from https to http" if downgraded else address_fault(newurl)
+        fault = "from https to http" if downgraded else transfer_fault(newurl)
         if fault:
-            raise urllib.error.URLError(f"it redirects to {newurl}: {fault}")
+            place = urlsplit(newurl)  # without what may be a signature
+            raise urllib.error.URLError(f"it redirects to {place.scheme}://{place.hostname or ''}{place.path}: {fault}")
         return super().redirect_request(req, fp, code, msg, headers, newurl)

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Discriminator, Field, PlainValidator, Strin
 from harness.domain.flags import FlagValue
 from harness.domain.number_range import NumberRange, read_range
 from harness.domain.paths import usable_path
+from harness.domain.secrets import is_secret_name
 from harness.models.address import DIGEST, address_fault
 from harness.planning.configuration import Configuration
 
@@ -155,6 +156,8 @@ def _variable(found: str) -> str:
     """The name of an environment variable."""
     if not _VARIABLE.fullmatch(found):
         raise ValueError("the name of a variable is letters, digits and '_', and does not begin with a digit")
+    if is_secret_name(found):
+        raise ValueError(f"'{found}' looks like a secret: no engine needs one, and it would stand in every report")
     return found
 
 

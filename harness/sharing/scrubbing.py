@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.domain.errors import BadInput
+from harness.domain.secrets import is_secret_name
 from harness.reporting.state import JournalState
 
 _KEPT = frozenset(
@@ -24,9 +25,6 @@ _FOLDERS = re.compile(r"(?:file://|~|(?<![\w.:/~-]))/(?:[^\s\"'`<>|:;,()\[\]{}/]
 _UUID = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4,12}){2,4}")
 _FEWEST = 4
 """Letters of a host's name below which it is also a word."""
-_SECRET = re.compile(
-    r"token|secret|passw|credential|api_?key|private_?key|access_?key|(?:^|_)auth(?:$|_)", re.IGNORECASE
-)
 
 
 class Scrubber:
@@ -69,7 +67,7 @@ def refuse_secrets(state: JournalState, cases: Iterable[str]) -> None:
         BadInput: ``E-bundle-secret``.
     """
     arms = (arm for case in cases for arm in state.planned[case].case.arms)
-    found = sorted({name for arm in arms for name, value in arm.environment if value and _SECRET.search(name)})
+    found = sorted({name for arm in arms for name, value in arm.environment if value and is_secret_name(name)})
     if found:
         message = f"the engines were given {', '.join(found)}, which a bundle would show to whoever reads it"
         hint = "take it out of [environment] of the matrix and run the cases again"

@@ -119,9 +119,10 @@ def test_a_redirection_out_of_tls_is_refused(to: str) -> None:
     request = urllib.request.Request("https://example.org/a")
     with pytest.raises(urllib.error.URLError, match="it redirects to"):
         handler.redirect_request(request, None, 302, "Found", {}, to)
-    again = handler.redirect_request(request, None, 302, "Found", {}, "https://example.org/b")
+    signed = "https://example.org/b?X-Amz-Signature=abc"
+    again = handler.redirect_request(request, None, 302, "Found", {}, signed)
     assert again is not None
-    assert again.full_url == "https://example.org/b"
+    assert again.full_url == signed
 
 
 def test_a_file_that_is_not_there_is_told(shelf: Shelf, tmp_path: Path) -> None:
@@ -161,12 +162,18 @@ def test_redirects_are_followed_where_a_matrix_could_point(shelf: Shelf, tmp_pat
         "/moved": f"{shelf.address}/m.gguf",
         "/away": "http://example.invalid/m.gguf",
         "/circle": f"{shelf.address}/circle",
+        "/odd": "http://[::1/m.gguf",
+        "/signed": "http://me:S3CR3T@example.invalid/m.gguf?X-Amz-Signature=S3CR3T",
     }
     download(wanted(f"{shelf.address}/moved", tmp_path))
     (tmp_path / "m.gguf").unlink()
     away = fault(wanted(f"{shelf.address}/away", tmp_path))
     assert "it redirects to http://example.invalid" in away.message
     assert fault(wanted(f"{shelf.address}/circle", tmp_path)).slug == "E-fetch-failed"
+    assert fault(wanted(f"{shelf.address}/odd", tmp_path)).slug == "E-fetch-failed"
+    signed = fault(wanted(f"{shelf.address}/signed", tmp_path))
+    assert "example.invalid/m.gguf" in signed.message
+    assert "S3CR3T" not in str(signed)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +187,8 @@ def test_redirects_are_followed_where_a_matrix_could_point(shelf: Shelf, tmp_pat
         ("m.gguf", "expected https://"),
         ("file://host/m.gguf", "absolute"),
         ("https://me:secret@example.org/m.gguf", "password"),
+        ("https://token@example.org/m.gguf", "password"),
+        ("https://example.org/m.gguf?a=1&X-Amz-Signature=abc", "X-Amz-Signature"),
         ("https://example.org/my model.gguf", "%XX"),
         ("https://[::1/m.gguf", "IPv6"),
     ],
