@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from harness.pytest_plugin import is_wanted
 
-_LIMIT_S = 600
+_LIMIT_S = 300
+
+_LONGEST = (
+    "faults/test_fault_campaign.py",
+    "docs/test_docs.py",
+    "plugin/test_faults.py",
+    "cli/test_ab.py",
+    "plugin/test_ray_and_xdist.py",
+    "cli/test_calibrate.py",
+    "plugin/test_resume.py",
+)
+"""Files that take longest, as they are begun: one begun last is all that the other workers wait for."""
+
+# The tests start hundreds of interpreters. Where none may keep what it compiled, each compiles the whole package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_sessionstart() -> None:
@@ -27,12 +44,13 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers of these tests alone."""
+    """Markers of these tests alone; xdist shares files out in the order that they are collected in."""
     config.addinivalue_line("markers", "long: minutes of real runs; run with MOE_LONG=1")
+    config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test hangs for ever, and what takes minutes is asked for."""
+    """No test hangs for ever, what takes minutes is asked for, and a worker of xdist begins with the longest files."""
     if not os.environ.get("MOE_LONG"):
         for item in items:
             if item.get_closest_marker("long"):
@@ -40,6 +58,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.pluginmanager.has_plugin("timeout"):
         for item in items:
             item.add_marker(pytest.mark.timeout(_LIMIT_S))
+    if hasattr(config, "workerinput"):
+        _longest_files_first(items)
+
+
+def _longest_files_first(items: list[pytest.Item]) -> None:
+    """Those that are known to take long, then those of many tests."""
+    known = {name: place for place, name in enumerate(_LONGEST)}
+    tests = Counter(item.path for item in items)
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        return known.get("/".join(item.path.parts[-2:]), len(known)), -tests[item.path]
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)
