@@ -33,6 +33,8 @@ class Figures:
         decode_p90: The same over the positions that were decoded one at a time.
         p99: The value that one position in a hundred exceeds.
         maximum: The largest.
+        p25: The value that three positions in four exceed; 0 in what older versions calibrated: not set.
+        decode_median: The value that half of the positions that were decoded one at a time exceed; 0: as above.
     """
 
     mean: float
@@ -42,6 +44,8 @@ class Figures:
     decode_p90: float
     p99: float
     maximum: float
+    p25: float = 0.0
+    decode_median: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

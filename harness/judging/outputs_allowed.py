@@ -15,7 +15,10 @@ from harness.judging.quants import quant_of
 from harness.judging.tolerances import QUANTILE_DECODED, QUANTILE_POSITIONS, Allowed, floor_of, kv_budget
 
 CPU = "the CPU"
-_QUANTILES = ("median", "p90", "p99")
+_QUANTILES = ("p25", "median", "p90", "p99")
+_OF_DECODING = ("decode_median", "decode_p90")
+_NEWER = ("p25", "decode_median")
+"""Figures that older calibrations did not know: there they are 0."""
 _KERNEL_FLAGS = ("rtr", "repack")
 """Flags that have the weights laid out otherwise, and so multiplied by other kernels."""
 _VENDORS = {"cuda": "nvidia", "hip": "amd", "rocm": "amd", "metal": "apple"}
@@ -64,7 +67,7 @@ def not_set(positions: int | None, decoded: int | None) -> tuple[str, ...]:
     """Names of the figures that a calibration on so few positions does not set; arguments as of `Tolerance`."""
     quantiles = _QUANTILES if positions is not None and positions < QUANTILE_POSITIONS else ()
     at_most = positions if decoded is None else decoded
-    return (*quantiles, "decode_p90") if at_most is not None and at_most < QUANTILE_DECODED else quantiles
+    return (*quantiles, *_OF_DECODING) if at_most is not None and at_most < QUANTILE_DECODED else quantiles
 
 
 def contrast_class(
@@ -104,14 +107,16 @@ def _calibrated(known: Tolerance, floor: Figures | None, shipped: str) -> tuple[
     A calibration sees a few ways of running an arm; what is shipped was found with many. What it has too few positions
     for is as shipped, or else not judged.
     """
-    found, unset = asdict(known.figures), not_set(known.positions, known.decoded)
+    found = asdict(known.figures)
+    unset = not_set(known.positions, known.decoded)
+    unset = (*unset, *(name for name in _NEWER if not found[name] and name not in unset))
     least = asdict(floor) if floor else dict.fromkeys(found, 0.0) | dict.fromkeys(unset, math.inf)
     figures = {name: least[name] if name in unset else max(value, least[name]) for name, value in found.items()}
     source = known.source
     if unset:
         names = ", ".join(name.replace("_", " ") for name in unset)
         otherwise = f"as in the {shipped}" if floor else "not judged"
-        source += f"; {names}, of which it had too few positions: {otherwise}"
+        source += f"; {names}, which it did not set: {otherwise}"
     if any(found[name] < least[name] for name in found if name not in unset):
         source += f"; nothing less than the {shipped}"
     return Figures(**figures), source

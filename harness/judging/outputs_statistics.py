@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[Output, Output]
 Floats: TypeAlias = NDArray[np.float32]
 Bools: TypeAlias = NDArray[np.bool_]
 
-_P90, _P99 = 0.90, 0.99
+_P25, _P90, _P99 = 0.25, 0.90, 0.99
 _BEFORE_TOKENS = 24
 BASELINE, CANDIDATE = "the baseline", "the candidate"
 
@@ -329,6 +329,8 @@ def _figures(kld: Floats, decoded: Floats) -> Figures:
         decode_p90=float(np.quantile(apart, _P90)),
         p99=float(np.quantile(kld, _P99)),
         maximum=float(kld.max()),
+        p25=float(np.quantile(kld, _P25)),
+        decode_median=float(np.median(apart)),
     )
 
 

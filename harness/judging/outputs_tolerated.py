@@ -120,13 +120,15 @@ def rows_of(found: Figures, tolerable: Tolerated, positions: int, decoded: int) 
         decoded: How many of them were decoded one at a time.
     """
     limits = for_positions(tolerable.figures, positions, decoded)
-    quantiles = positions >= QUANTILE_POSITIONS
+    quantiles, of_many = positions >= QUANTILE_POSITIONS, decoded >= QUANTILE_DECODED
     of_decoding = [
         Row("decode mean", found.decode_mean, limits.decode_mean),
-        Row("decode p90", found.decode_p90, _known(limits.decode_p90) if decoded >= QUANTILE_DECODED else None),
+        Row("decode median", found.decode_median, _known(limits.decode_median) if of_many else None),
+        Row("decode p90", found.decode_p90, _known(limits.decode_p90) if of_many else None),
     ]
     return (
         Row("mean KLD", found.mean, limits.mean),
+        Row("p25", found.p25, _known(limits.p25) if quantiles else None),
         Row("median", found.median, _known(limits.median) if quantiles else None),
         Row("p90", found.p90, _known(limits.p90) if quantiles else None),
         *(of_decoding if decoded else []),

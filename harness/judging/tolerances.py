@@ -16,25 +16,42 @@ from harness.domain.arm import Arm
 from harness.domain.tolerance import ContrastClass, Figures
 from harness.judging.quants import Quant
 
-SURPLUS = Figures(mean=1.5, decode_mean=2.0, median=1.5, p90=2.0, decode_p90=3.0, p99=2.0, maximum=3.0)
+SURPLUS = Figures(
+    mean=1.5, decode_mean=2.0, median=1.5, p90=2.0, decode_p90=3.0, p99=2.0, maximum=3.0, p25=1.35, decode_median=1.4
+)
 """A floor is so many times the largest figure that harmless changes showed: the more a figure hangs on few positions,
 the further it differs from network to network."""
 
-_FULL = Figures(mean=1e-3, decode_mean=1e-3, median=5e-5, p90=2e-4, decode_p90=3e-4, p99=6e-3, maximum=0.3)
+_FULL = Figures(
+    mean=1e-3, decode_mean=1e-3, median=5e-5, p90=2e-4, decode_p90=3e-4, p99=6e-3, maximum=0.3,
+    p25=3e-5, decode_median=5e-5,
+)  # fmt: skip
 """Of most figures ten times and more what was measured: 16 bits are not all alike, and faults show a thousand times as
 much."""
-_MIDDLE = Figures(mean=2.9e-3, decode_mean=2.9e-3, median=4e-4, p90=1.3e-3, decode_p90=2.1e-3, p99=7.9e-2, maximum=1.2)
+_MIDDLE = Figures(
+    mean=2.9e-3, decode_mean=2.9e-3, median=4e-4, p90=1.3e-3, decode_p90=2.1e-3, p99=7.9e-2, maximum=1.2,
+    p25=2.4e-4, decode_median=3.8e-4,
+)  # fmt: skip
 _MIDDLE_ELSEWHERE = Figures(
-    mean=3.5e-3, decode_mean=4.9e-3, median=4.8e-4, p90=2.1e-3, decode_p90=2.9e-3, p99=0.11, maximum=1.2
-)
-_Q4_K = Figures(mean=4.2e-3, decode_mean=1.1e-2, median=7.5e-4, p90=3.5e-3, decode_p90=2.3e-2, p99=0.16, maximum=1.8)
+    mean=3.5e-3, decode_mean=4.9e-3, median=4.8e-4, p90=2.1e-3, decode_p90=2.9e-3, p99=0.11, maximum=1.2,
+    p25=2.8e-4, decode_median=4.5e-4,
+)  # fmt: skip
+_Q4_K = Figures(
+    mean=4.2e-3, decode_mean=1.1e-2, median=7.5e-4, p90=3.5e-3, decode_p90=2.3e-2, p99=0.16, maximum=1.8,
+    p25=4.5e-4, decode_median=7.2e-4,
+)  # fmt: skip
 _Q4_K_ELSEWHERE = Figures(
-    mean=6.3e-3, decode_mean=1.4e-2, median=9.5e-4, p90=1.7e-2, decode_p90=2.9e-2, p99=0.23, maximum=1.9
-)
-_IQ4_XS = Figures(mean=8.1e-3, decode_mean=6.7e-3, median=1.4e-3, p90=1.4e-2, decode_p90=8.2e-3, p99=0.23, maximum=0.85)
+    mean=6.3e-3, decode_mean=1.4e-2, median=9.5e-4, p90=1.7e-2, decode_p90=2.9e-2, p99=0.23, maximum=1.9,
+    p25=5.6e-4, decode_median=8.3e-4,
+)  # fmt: skip
+_IQ4_XS = Figures(
+    mean=8.1e-3, decode_mean=6.7e-3, median=1.4e-3, p90=1.4e-2, decode_p90=8.2e-3, p99=0.23, maximum=0.85,
+    p25=6.2e-4, decode_median=7.0e-4,
+)  # fmt: skip
 _IQ4_XS_ELSEWHERE = Figures(
-    mean=1.6e-2, decode_mean=2.3e-2, median=4.1e-3, p90=5.9e-2, decode_p90=9.3e-2, p99=0.38, maximum=1.4
-)
+    mean=1.6e-2, decode_mean=2.3e-2, median=4.1e-3, p90=5.9e-2, decode_p90=9.3e-2, p99=0.38, maximum=1.4,
+    p25=1.7e-3, decode_median=4.3e-3,
+)  # fmt: skip
 
 
 def _each(combine: Callable[[tuple[float, ...]], float], *figures: Figures) -> Figures:

@@ -114,7 +114,7 @@ def test_tolerances_are_kept_and_planted_faults_found(folder: Path, monkeypatch:
 def test_a_fault_that_is_missed_ends_with_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a judge that tolerates everything."""
     monkeypatch.setattr(calibrating_outputs, "FAULTS", (Kind.FEWER_EXPERTS,))
-    monkeypatch.setattr(calibrating_outputs, "tolerated_after", lambda seen, _: type(seen)(*[1e9] * 7))
+    monkeypatch.setattr(calibrating_outputs, "tolerated_after", lambda seen, _: type(seen)(*[1e9] * 9))
     monkeypatch.setattr(calibrating_outputs, "limits_of", lambda _: Limits(tie=99.0, hard=99.0, flip=99.0))
     result = invoke("two.toml", "--outputs", "--format", "markdown", "--select", "equivalence/*")
     assert result.exit_code == 1
@@ -160,8 +160,11 @@ def test_few_prompts_set_no_percentiles_and_that_is_said(folder: Path, monkeypat
     monkeypatch.setattr(calibrating_outputs, "FAULTS", ())
     result = invoke("two.toml", "--outputs", "--format", "markdown")
     assert "fork: " in result.stdout
-    assert "are too few to set median, p90, p99, decode p90: the shipped tolerances of these stand" in result.stdout
-    assert re.search(r"p99 \S+ -> not set, maximum \S+ -> \d", result.stdout)
+    assert (
+        "are too few to set p25, median, p90, p99, decode median, decode p90: the shipped tolerances of these stand"
+        in result.stdout
+    )
+    assert re.search(r"p99 \S+ -> not set, maximum \S+ -> \d\S*, p25 \S+ -> not set", result.stdout)
     (known,) = known_spreads().informed(plan_matrix("two.toml").jobs[0]).tolerances
     assert known.positions is not None
     assert known.decoded is not None

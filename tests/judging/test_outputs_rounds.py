@@ -124,7 +124,7 @@ def test_what_a_calibration_found_travels_with_the_job(scale: float, contrast_: 
     arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
     known = Tolerance(
         contrast_,
-        Figures(*(scale * each for each in (5e-3, 5e-3, 4e-3, 1e-2, 1e-2, 5e-2, 0.1))),
+        Figures(*(scale * each for each in (5e-3, 5e-3, 4e-3, 1e-2, 1e-2, 5e-2, 0.1, 4e-3, 4e-3))),
         "calibration of 2026-12-01",
     )
     found = outputs_verdict(job_of(rounds_of((GOOD, answers_of(0.2))), arms, tolerances=(known,)))
@@ -132,7 +132,7 @@ def test_what_a_calibration_found_travels_with_the_job(scale: float, contrast_: 
     assert ("calibration of 2026-12-01" in found.detail) == (status is not Status.INCONCLUSIVE)
 
 
-CALIBRATED = Figures(*[9.0] * 7)
+CALIBRATED = Figures(*[9.0] * 9)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ CALIBRATED = Figures(*[9.0] * 7)
     [
         (None, None, ()),
         (400, 200, ()),
-        (400, 199, ("decode_p90",)),
-        (399, 200, ("median", "p90", "p99")),
-        (399, None, ("median", "p90", "p99")),
-        (240, 32, ("median", "p90", "decode_p90", "p99")),
+        (400, 199, ("decode_median", "decode_p90")),
+        (399, 200, ("p25", "median", "p90", "p99")),
+        (399, None, ("p25", "median", "p90", "p99")),
+        (240, 32, ("p25", "median", "p90", "decode_median", "decode_p90", "p99")),
     ],
 )
 def test_a_calibration_on_few_positions_leaves_percentiles_as_shipped(
@@ -153,12 +153,12 @@ def test_a_calibration_on_few_positions_leaves_percentiles_as_shipped(
     floor_ = allowed_of(BASELINE, CANDIDATE, None, (), NODE).floor
     allowed = allowed_of(BASELINE, CANDIDATE, None, (known,), NODE)
     assert allowed.floor == replace(CALIBRATED, **{name: getattr(floor_, name) for name in shipped})
-    assert ("too few positions: as in the shipped floor of" in allowed.source) == bool(shipped)
+    assert ("which it did not set: as in the shipped floor of" in allowed.source) == bool(shipped)
 
 
 def test_a_calibration_tolerates_no_less_than_what_is_shipped() -> None:
     """It sees a few ways of running an arm. Where nothing is shipped it stands alone."""
-    narrow = Tolerance(ContrastClass.KERNELS, Figures(9.0, *[0.0] * 6), "calibration of 2026-12-01", 4000, 2000)
+    narrow = Tolerance(ContrastClass.KERNELS, Figures(9.0, *[1e-9] * 8), "calibration of 2026-12-01", 4000, 2000)
     floor_ = allowed_of(BASELINE, CANDIDATE, None, (), NODE).floor
     allowed = allowed_of(BASELINE, CANDIDATE, None, (narrow,), NODE)
     assert allowed.floor == replace(floor_, mean=9.0)
@@ -167,17 +167,31 @@ def test_a_calibration_tolerates_no_less_than_what_is_shipped() -> None:
     assert allowed_of(*real, None, (narrow,), NODE).floor == narrow.figures
 
 
+def test_what_an_older_calibration_did_not_know_is_as_shipped_or_not_judged() -> None:
+    """Calibrations from before there were these figures have no limit of them, and forbid nothing by it."""
+    old = Tolerance(ContrastClass.KERNELS, Figures(*[9.0] * 7), "calibration of 2026-12-01", 4000, 2000)
+    floor_ = allowed_of(BASELINE, CANDIDATE, None, (), NODE).floor
+    allowed = allowed_of(BASELINE, CANDIDATE, None, (old,), NODE)
+    assert allowed.floor == replace(CALIBRATED, p25=floor_.p25, decode_median=floor_.decode_median)
+    arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
+    found = outputs_verdict(job_of(rounds_of((GOOD, answers_of(0.2))), arms, tolerances=(old,)))
+    assert found.status is Status.PASS
+    assert "p25, decode median, which it did not set: not judged" in found.detail
+
+
 def test_where_nothing_is_shipped_such_percentiles_are_not_judged() -> None:
     """And what was calibrated is no advice, as ever."""
     arms = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
     # Means and maximum tolerate what is there; of the percentiles nothing would be tolerated.
-    figures = Figures(mean=9.0, decode_mean=9.0, median=0.0, p90=0.0, decode_p90=0.0, p99=0.0, maximum=9.0)
+    figures = Figures(9.0, 9.0, median=0.0, p90=0.0, decode_p90=0.0, p99=0.0, maximum=9.0, p25=9.0, decode_median=9.0)
     pair = (GOOD, answers_of(0.2))
     for positions, status in ((240, Status.PASS), (400, Status.FAIL)):
         known = Tolerance(ContrastClass.KERNELS, figures, "calibration of 2026-12-01", positions, positions // 2)
         found = outputs_verdict(job_of(rounds_of(pair), arms, tolerances=(known,)))
         assert found.status is status
-        assert ("median, p90, p99, decode p90, of which it had too few" in found.detail) == (status is Status.PASS)
+        assert ("p25, median, p90, p99, decode median, decode p90, which it did not set" in found.detail) == (
+            status is Status.PASS
+        )
         # How docs/how-to/calibrate.md has it: the day stands in the details of every verdict.
         assert "tolerated: calibration of 2026-12-01" in found.detail
 
