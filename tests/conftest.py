@@ -44,17 +44,12 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers of these tests alone; xdist shares files out in the order that they are collected in."""
-    config.addinivalue_line("markers", "long: minutes of real runs; run with MOE_LONG=1")
+    """Workers of xdist share files out in the order that they are collected in."""
     config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test hangs for ever, what takes minutes is asked for, and a worker of xdist begins with the longest files."""
-    if not os.environ.get("MOE_LONG"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes minutes of real runs: set MOE_LONG=1"))
+    """No test hangs for ever, and a worker of xdist begins with the longest files."""
     if config.pluginmanager.has_plugin("timeout"):
         for item in items:
             item.add_marker(pytest.mark.timeout(_LIMIT_S))
