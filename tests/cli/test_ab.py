@@ -15,6 +15,7 @@ from typing import Any
 
 import pexpect
 import pytest
+from forked import moe_harness
 
 from harness.models.cache import ensure_model
 
@@ -28,17 +29,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def ab(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **variables}
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PATIENCE_S,
-        env=environment,
-    )
+def ab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return moe_harness(folder, "ab", *arguments)
 
 
 def standin(folder: Path, **told: object) -> Path:
@@ -84,13 +76,7 @@ def test_two_flag_sets_of_one_build_are_one_argument_each(tmp_path: Path, tiny_m
     assert "ik+rtr=1" in result.stdout
     assert "changes along with it: mmap 1 -> 0" in result.stdout
     assert "random weights" in result.stdout, "the file says that it was made of a card"
-    again = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "report", "here", "--format", "json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = moe_harness(tmp_path, "report", "here", "--format", "json")
     told = {verdict["case"]: verdict for verdict in json.loads(again.stdout)["verdicts"]}
     assert any("ik+rtr=0..ik+rtr=1/pp32" in case for case in told)
 
