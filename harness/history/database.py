@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
+from harness.domain.secrets import is_secret_name
 from harness.domain.suggest import did_you_mean
 
 _WAIT_S = 30.0
@@ -93,7 +94,7 @@ def reach(address: str, *, wait_s: float = _WAIT_S) -> Database:
         BadInput: ``E-history-address``: no such address; ``E-history-driver``; ``E-history-folder``.
     """
     url = _url(address)
-    where = url.render_as_string(hide_password=True)
+    where = _shown(url)
     if url.drivername != "sqlite":
         try:
             return Database(create_engine(url, pool_pre_ping=True), where, None)
@@ -125,6 +126,12 @@ def _url(address: str) -> URL:
     if backend == "sqlite" and not url.database:
         raise _bad_address(backend, "a history in memory is gone when the command ends")
     return url.set(drivername=_DRIVERS[backend])
+
+
+def _shown(url: URL) -> str:
+    """The address without a password, which may also stand behind the question mark."""
+    query = {name: "***" if is_secret_name(name) else value for name, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _bad_address(word: str, message: str) -> BadInput:
