@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
-from ray import cloudpickle
 from ray.exceptions import (
     GetTimeoutError,
     NodeDiedError,
@@ -293,8 +292,7 @@ class RayExecutor:
             label_selector={NODE_ID: f"in({','.join(sorted(seats))})"},
         )
         running.nodes, running.moving = frozenset(seats), False
-        packed = cloudpickle.dumps((job, running.attempt, self._rule, gpus))  # type: ignore[no-untyped-call]
-        running.stream = task.remote(packed)
+        running.stream = task.remote(pickle.dumps((job, running.attempt, self._rule, gpus)))
         return True
 
     def _open_seats(self, running: _Running) -> Sequence[tuple[FleetNode, NodeFacts, Seat]]:
