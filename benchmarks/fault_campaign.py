@@ -30,11 +30,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=120.0, help="begin no fault after that")
     parser.add_argument("--soon", action="store_true", help="only the kinds that cost no minute")
+    parser.add_argument("--kind", action="append", metavar="NAME", help="only kinds of that name; repeatable")
     parser.add_argument("--keep", type=Path, help="keep journals and logs in this folder")
     parser.add_argument("--json", type=Path, help="write what was counted there")
     told = parser.parse_args()
+    kinds = tuple(kind for kind in (SOON if told.soon else KINDS) if told.kind is None or kind.name in told.kind)
+    if unknown := set(told.kind or ()) - {kind.name for kind in kinds}:
+        parser.error(f"there is no kind {sorted(unknown)}, there are: {', '.join(kind.name for kind in KINDS)}")
     with tempfile.TemporaryDirectory(prefix="moe-faults-") as folder:
-        tally = campaign(told.keep or Path(folder), told.faults, told.seed, SOON if told.soon else KINDS, told.minutes)
+        tally = campaign(told.keep or Path(folder), told.faults, told.seed, kinds, told.minutes)
     sys.stdout.write(table(tally))
     if told.json:
         told.json.write_text(json.dumps(tally.as_json(), indent=1))
