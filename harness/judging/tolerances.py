@@ -134,9 +134,9 @@ def times(figures: Figures, factor: float) -> Figures:
     return _each(lambda values: factor * values[0], figures)
 
 
-def with_surplus(seen: Figures) -> Figures:
+def with_surplus(seen: Figures, surplus: Figures = SURPLUS) -> Figures:
     """The floor that follows from the largest figures that sound runs showed."""
-    return Figures(*(surplus * value for surplus, value in zip(astuple(SURPLUS), astuple(seen), strict=True)))
+    return Figures(*(factor * value for factor, value in zip(astuple(surplus), astuple(seen), strict=True)))
 
 
 def at_most(figures: Figures, limit: Figures) -> Figures:

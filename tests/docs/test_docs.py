@@ -22,7 +22,7 @@ from pitfall_page import page as pitfall_page
 
 from harness.cli.main import cli
 from harness.engines.embedded.layouts import VERIFIED
-from harness.judging.tolerances import SURPLUS
+from harness.judging.output_floors import CALIBRATED_SURPLUS, P99_OF_MAXIMUM
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -168,15 +168,10 @@ def test_the_calibration_pages_commands_run(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_calibration_page_names_the_surpluses_of_the_judge() -> None:
     text = " ".join((DOCS / "how-to" / "calibrate.md").read_text(encoding="utf-8").split())
-    words = {1.5: "1.5 times", 2.0: "twice", 3.0: "three times"}
-    of = {name: words[value] for name, value in asdict(SURPLUS).items()}
-    assert of["mean"] == of["median"]
-    assert of["decode_mean"] == of["p90"] == of["p99"]
-    assert of["decode_p90"] == of["maximum"]
-    assert (
-        f"({of['mean']} mean and median, {of['p90']} the mean of decoded positions, p90 and p99,"
-        f" {of['maximum']} the 90th percentile of decoded positions and the maximum)"
-    ) in text
+    said = [f"{name.replace('_', ' ')} {value:g}" for name, value in asdict(CALIBRATED_SURPLUS).items()]
+    of_p99 = said.index("p99 2")
+    said[of_p99] += f" (and at least {P99_OF_MAXIMUM:g} of the maximum)"
+    assert f"times a surplus: {', '.join(said)}." in text
 
 
 def test_ci_runs_the_readmes_test_command() -> None:

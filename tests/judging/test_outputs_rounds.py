@@ -23,6 +23,7 @@ from harness.domain.tolerance import ContrastClass, Figures, Tolerance
 from harness.domain.verdict import Verdict
 from harness.domain.words import Equivalence, Kind, Status, Throughput
 from harness.judging.judge import judge
+from harness.judging.output_floors import tolerated_after
 from harness.judging.outputs_allowed import CPU, allowed_of, backend_of, contrast_class
 from harness.judging.outputs_rounds import outputs_of_job
 from harness.judging.quants import Quant
@@ -165,6 +166,15 @@ def test_a_calibration_tolerates_no_less_than_what_is_shipped() -> None:
     assert "calibration of 2026-12-01; nothing less than the shipped floor of" in allowed.source
     real = tuple(replace(each, model=REAL) for each in (BASELINE, CANDIDATE))
     assert allowed_of(*real, None, (narrow,), NODE).floor == narrow.figures
+
+
+def test_a_calibration_that_saw_one_far_position_tolerates_ten_of_them() -> None:
+    """Of a thousand positions ten are beyond the 99th percentile, and few may have been seen."""
+    seen = Figures(*[0.01] * 5, p99=0.01, maximum=0.6, p25=0.01, decode_median=0.01)
+    tolerated = tolerated_after(seen, ContrastClass.FORK)
+    assert tolerated.p99 == pytest.approx(0.3)
+    assert tolerated.maximum == pytest.approx(1.8)
+    assert tolerated.p25 == pytest.approx(0.015)
 
 
 def test_what_an_older_calibration_did_not_know_is_as_shipped_or_not_judged() -> None:
