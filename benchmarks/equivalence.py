@@ -33,13 +33,14 @@ CALIBRATION = tuple(
     Net(shape, seed, Role.CALIBRATION)
     for shape, seed in (
         ("tiny", 1), ("tiny", 101), ("wide", 201), ("tiny", 102), ("short", 301),
-        ("tiny", 103), ("short", 302), ("wide", 202)
+        ("tiny", 103), ("short", 302), ("wide", 202), ("tiny", 401), ("short", 601), ("wide", 501), ("lean", 701),
+        ("tiny", 402),
     )
 )  # fmt: skip
 KNOWN_FAULTS = CALIBRATION[3:5]
 """Faults on these were looked at while surpluses were chosen."""
-FAULTY = (Net("tiny", 401, Role.SCORED), Net("short", 601, Role.SCORED))
-SCORED = (*FAULTY, Net("wide", 501, Role.SCORED), Net("lean", 701, Role.SCORED), Net("tiny", 402, Role.SCORED))
+FAULTY = (Net("tiny", 411, Role.SCORED), Net("short", 611, Role.SCORED))
+SCORED = (*FAULTY, Net("wide", 511, Role.SCORED), Net("lean", 711, Role.SCORED), Net("deep", 811, Role.SCORED))
 """In the first ones faults are planted. One shape is not among those of the calibration."""
 _SECONDS = 60.0
 _QUICK = (str(Kind.FEWER_EXPERTS), "position-gap")

@@ -38,6 +38,7 @@ _SHAPES: Mapping[str, Mapping[str, object]] = {
         "layers": 4, "heads": 4, "kv_heads": 4, "experts": 8, "experts_used": 2, "expert_width": 512
     },
     "lean": {"layers": 5, "heads": 4, "experts": 16, "experts_used": 4},
+    "deep": {"layers": 8, "heads": 4, "kv_heads": 1, "experts": 24, "experts_used": 3},
 }  # fmt: skip
 """What is changed in the packaged tiny card: 6 layers, 256 wide, 8 heads of 64, 2 of keys, 4 of 32 experts used."""
 
@@ -54,7 +55,7 @@ class Net:
     """A network of random weights.
 
     Attributes:
-        shape: ``tiny`` as the packaged card, ``wide``, ``short`` or ``lean``.
+        shape: ``tiny`` as the packaged card, ``wide``, ``short``, ``lean`` or ``deep``.
         seed: Of its weights, its prompts and of where faults are planted.
         role: What it is for.
     """

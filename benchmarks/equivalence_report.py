@@ -30,12 +30,21 @@ def report(harmless: Sequence[Judged], planted: Sequence[Judged]) -> str:
     parts = [
         "Harmless changes: each pair of ways of running a network, judged.",
         _table(
-            ("contrast", "positions", "pairs", "not bitwise", "networks x quants", "alarms", "bounds", "calibrated"),
+            (
+                "contrast",
+                "positions",
+                "pairs",
+                "not bitwise",
+                "networks x quants",
+                "alarms",
+                "bounds",
+                "by calibration",
+            ),
             _alarms(harmless),
         ),
         _table(("contrast", *_TIERS), _tiers(harmless)),
         "Planted faults found, of those tried; * has to be found.",
-        _table(("fault", "weights", "one build: 250, 1,000, calibrated", "two forks: the same"), _faults(planted)),
+        _table(("fault", "weights", "one build: 250, 1,000, by calibration", "two forks: the same"), _faults(planted)),
         "Other criteria on the same answers, at 1,000 positions: false alarms, and faults found.",
         _table(("criterion", "false alarms", "found", "of these, what must be found"), _rivals(harmless, planted)),
     ]
@@ -66,7 +75,6 @@ def _alarm_row(name: str, budget: int, mine: Sequence[Judged]) -> Sequence[str]:
     alarms = sum(each.found for each in mine)
     low, high = bounds(alarms, len(mine))
     moved = sum(each.tier != "bitwise" for each in mine)
-    after = f"{sum(each.calibrated for each in mine)}"
     networks = len({(each.net, each.quant) for each in mine})
     return (
         name,
@@ -76,7 +84,7 @@ def _alarm_row(name: str, budget: int, mine: Sequence[Judged]) -> Sequence[str]:
         f"{networks}",
         f"{alarms}",
         f"{low:.2%} to {high:.2%}",
-        after,
+        _calibrated(mine),
     )
 
 
@@ -106,8 +114,13 @@ def _cell(mine: Sequence[Judged], budgets: Sequence[int], *, one_build: bool) ->
     """Found at each budget, then calibrated."""
     sided = [each for each in mine if (each.contrast is not ContrastClass.FORK) == one_build]
     parts = [[each for each in sided if each.budget == budget] for budget in budgets]
-    after = f"{sum(each.calibrated for each in parts[-1])}/{len(parts[-1])}"
-    return ", ".join([*(f"{sum(each.found for each in part)}/{len(part)}" for part in parts), after])
+    return ", ".join([*(f"{sum(each.found for each in part)}/{len(part)}" for part in parts), _calibrated(parts[-1])])
+
+
+def _calibrated(mine: Sequence[Judged]) -> str:
+    """How many are found by a calibration alone, of those of which it knows something."""
+    known = [each.calibrated for each in mine if each.calibrated is not None]
+    return f"{sum(known)}/{len(known)}" if known else "-"
 
 
 def _rivals(harmless: Sequence[Judged], planted: Sequence[Judged]) -> Iterator[Sequence[str]]:

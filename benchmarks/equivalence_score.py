@@ -11,6 +11,7 @@ from equivalence_plan import FAULTS, Role, Way, broken_ways, harmless_ways
 from equivalence_rivals import CRITERIA
 from equivalence_runs import Kept
 
+from harness.domain.model import Model
 from harness.domain.outputs import Output
 from harness.domain.tolerance import ContrastClass, Figures, Tolerance
 from harness.domain.words import Status
@@ -58,7 +59,8 @@ class Judged:
         tier: The word it got; ``crash`` where there was nothing to judge.
         why: The reason.
         rivals: Whether each other criterion called it different; empty where none was asked.
-        calibrated: The same as ``found``, with tolerances that a calibration of this very network gives.
+        calibrated: The same as ``found``, by what a calibration of this very network tolerates, alone: as for a real
+            model, of which nothing is shipped. ``None``: it calibrates no contrast of this class.
     """
 
     net: str
@@ -71,7 +73,7 @@ class Judged:
     tier: str
     why: str
     rivals: tuple[bool, ...] = ()
-    calibrated: bool = True
+    calibrated: bool | None = None
 
 
 def answers_of(kept: Kept, ways: Iterator[Way]) -> list[Answers]:
@@ -152,13 +154,14 @@ def _judge(kept: Kept, one: Answers, other: Answers, budget: int, part: slice) -
         kept.net.name, kept.quant, contrast_class(*arms, None), str(other.way.fork), planted, budget, True, CRASHED, ""
     )
     if other.crash:
-        return replace(judged, why=other.crash, rivals=(True,) * len(CRITERIA))
+        return replace(judged, why=other.crash, rivals=(True,) * len(CRITERIA), calibrated=True)
     asked = replace(other.profile, prompts=other.profile.prompts[part])
     ours, theirs = one.outputs[part], other.outputs[part]
-    verdict, after = (
-        judge_outputs(ours, theirs, asked, limits_of(arms[0].model), allowed_of(arms[0], arms[1], None, known, None))
-        for known in ((), _calibration(kept))
-    )
+    limits = limits_of(arms[0].model)
+    verdict = judge_outputs(ours, theirs, asked, limits, allowed_of(*arms, None, (), None))
+    known = [each for each in _calibration(kept) if each.contrast is judged.contrast]
+    real = [replace(arm, model=Model("real", path=f"{kept.quant}.gguf")) for arm in arms]
+    after = judge_outputs(ours, theirs, asked, limits, allowed_of(*real, None, known, None)) if known else None
     rivals = tuple(not same(list(zip(ours, theirs, strict=True))) for same in CRITERIA.values())
     return replace(
         judged,
@@ -166,7 +169,7 @@ def _judge(kept: Kept, one: Answers, other: Answers, budget: int, part: slice) -
         tier=str(verdict.equivalence or verdict.status),
         why=verdict.why,
         rivals=rivals,
-        calibrated=after.status is not Status.PASS,
+        calibrated=after.status is not Status.PASS if after else None,
     )
 
 
