@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from forked import run_forked
 from judging_support import NODE, run
 
 from harness.cli.main import cli
@@ -38,14 +37,14 @@ card = "tiny-moe"
 quant = "IQ4_XS"
 [flags]
 ngl = 0
-ub = [8, 4]
+fa = [0, 1]
 [[workloads]]
 pp = 8
 [[contrasts]]
 name = "cpu-flash-attention"
-factor = "ub"
-baseline = 8
-candidate = 4
+factor = "fa"
+baseline = 0
+candidate = 1
 [policy]
 warmup = 1
 repetitions = 1
@@ -85,8 +84,7 @@ def told(line: str) -> tuple[int, str]:
 
 def measured(line: str) -> tuple[int, str]:
     """In a process of its own: it starts engines."""
-    command = [sys.executable, "-m", "harness.cli", *shlex.split(line)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_forked("moe-harness", *shlex.split(line))
     return done.returncode, done.stdout + done.stderr
 
 
