@@ -12,40 +12,53 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-_MODULES = ("harness.cli.main", "harness.cli.ab", "scipy.stats")
-_PATIENCE_S = 120
+_MODULES = ("pytest", "harness.cli.main", "harness.cli.ab", "harness.matrix_plugin", "scipy.stats")
+_PATIENCE_S = 240
 
 
-def moe_harness(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> CompletedProcess[str]:
-    """Run ``moe-harness`` as ``subprocess.run`` would, less the second and a half of its start.
+def run_forked(
+    program: str, *arguments: str, cwd: Path | None = None, stdin: str = "", env: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Run a program as ``subprocess.run`` would, less the second and a half of its start.
 
     Args:
-        folder: Where it runs.
-        arguments: Of the command line.
-        env: The whole environment; ``None``: ours.
+        program: ``moe-harness`` or ``pytest``.
+        arguments: Of its command line.
+        cwd: Where it runs; ``None``: where we do.
+        stdin: What it reads.
+        env: Its whole environment; ``None``: ours.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(_MODULES))
     with TemporaryDirectory() as kept:
-        out, err = Path(kept, "out"), Path(kept, "err")
-        process = context.Process(target=_run, args=(folder, arguments, dict(env or os.environ), out, err))
+        files = [Path(kept, name) for name in ("stdin", "stdout", "stderr")]
+        files[0].write_text(stdin)
+        told = (program, arguments, cwd or Path.cwd(), dict(os.environ if env is None else env), files)
+        process = context.Process(target=_run, args=told)
         process.start()
         process.join(_PATIENCE_S)
         code = process.exitcode
         if code is None:
             process.kill()
             process.join()
-            pytest.fail(f"moe-harness {arguments} did not end: {out.read_text()}{err.read_text()}")
-        return CompletedProcess(["moe-harness", *arguments], code, out.read_text(), err.read_text())
+        out, err = (file.read_text() if file.exists() else "" for file in files[1:])
+        if code is None:
+            pytest.fail(f"{program} {arguments} did not end: {out}{err}")
+        return CompletedProcess([program, *arguments], code, out, err)
 
 
-def _run(folder: Path, arguments: tuple[str, ...], env: dict[str, str], out: Path, err: Path) -> None:
-    for number, file in ((1, out), (2, err)):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
-    os.chdir(folder)
+def _run(program: str, arguments: tuple[str, ...], cwd: Path, env: dict[str, str], files: list[Path]) -> None:
+    for number, file in enumerate(files):
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = os.fdopen(0)
+    os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.argv = ["moe-harness", *arguments]
+    sys.argv = [program, *arguments]
+    if program == "pytest":
+        sys.exit(int(pytest.main(list(arguments))))
 
     from harness.cli.main import entry  # noqa: PLC0415 - read already, by the process that this one is a fork of
 

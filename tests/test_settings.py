@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import run_forked
 
 from harness import settings
 from harness.domain.errors import BadInput
@@ -76,16 +75,7 @@ def test_nonsense_is_told_with_its_variable(
 def test_a_command_refuses_nonsense_before_it_does_anything(command: tuple[str, ...], tmp_path: Path) -> None:
     """Each would have gone on for a while without needing the value."""
     program, *words = command
-    module = "harness.cli" if program == "moe-harness" else "pytest"
-    done = subprocess.run(
-        [sys.executable, "-m", module, *words],
-        cwd=tmp_path,
-        env={**os.environ, settings.CORES: "all"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run_forked(program, *words, cwd=tmp_path, env={**os.environ, settings.CORES: "all"})
     told = done.stdout + done.stderr
     assert "E-bad-setting: MOE_CORES: expected cores such as 0-3,8, found 'all'" in told
     assert "Traceback" not in told

@@ -15,7 +15,7 @@ from typing import Any
 
 import pexpect
 import pytest
-from forked import moe_harness
+from forked import run_forked
 
 from harness.models.cache import ensure_model
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def ab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return moe_harness(folder, "ab", *arguments)
+    return run_forked("moe-harness", "ab", *arguments, cwd=folder)
 
 
 def standin(folder: Path, **told: object) -> Path:
@@ -76,7 +76,7 @@ def test_two_flag_sets_of_one_build_are_one_argument_each(tmp_path: Path, tiny_m
     assert "ik+rtr=1" in result.stdout
     assert "changes along with it: mmap 1 -> 0" in result.stdout
     assert "random weights" in result.stdout, "the file says that it was made of a card"
-    again = moe_harness(tmp_path, "report", "here", "--format", "json")
+    again = run_forked("moe-harness", "report", "here", "--format", "json", cwd=tmp_path)
     told = {verdict["case"]: verdict for verdict in json.loads(again.stdout)["verdicts"]}
     assert any("ik+rtr=0..ik+rtr=1/pp32" in case for case in told)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import run_forked
 
 MATRIX = """
 name = "small"
@@ -32,8 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness.cli", "run", "--executor=local", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return run_forked("moe-harness", "run", "--executor=local", *arguments, cwd=folder)
 
 
 @pytest.mark.parametrize("arguments", [["--select=fa=0"], ["local", "-k", "pp8"]])

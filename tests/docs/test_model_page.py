@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import run_forked
 
 from harness.models.card import packaged_cards
 from harness.models.hashing import file_sha256
@@ -24,8 +23,7 @@ def test_the_commands_run(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.
     commands = re.findall(r"^\$ moe-harness (.*)$", PAGE, flags=re.MULTILINE)
     for command in commands:
         here = command.replace("/srv/models", str(tmp_path)).replace("DIGEST", file_sha256(tiny_model))
-        line = [sys.executable, "-m", "harness.cli", *shlex.split(here)]
-        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = run_forked("moe-harness", *shlex.split(here), cwd=tmp_path)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     assert len(commands) == 6
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked import run_forked
 
 from harness.domain.errors import Infrastructure
 from harness.execution.host_hold import Hold, holder, is_held, keep, release, take_host
@@ -36,7 +37,7 @@ def owner() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _fleet(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*_FLEET, *arguments], env=os.environ | env, capture_output=True, text=True, check=False)
+    return run_forked("moe-harness", "fleet", *arguments, env=os.environ | env)
 
 
 def _until(happened: Callable[[], bool]) -> None:

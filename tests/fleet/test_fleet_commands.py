@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from forked import run_forked
 
 from harness.cli.main import entry
 from harness.execution.cluster_token import environment_with
@@ -49,14 +50,8 @@ blocks = 2
 
 
 def fleet(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "harness.cli", "fleet", *arguments],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        check=False,
-        env={**_clean(), "MOE_CONFIG_DIR": str(folder), **environment},
-    )
+    env = {**_clean(), "MOE_CONFIG_DIR": str(folder), **environment}
+    return run_forked("moe-harness", "fleet", *arguments, stdin=stdin, env=env)
 
 
 def _clean() -> dict[str, str]:

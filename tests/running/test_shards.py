@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from forked import run_forked
 
 from harness.cli.main import cli
 from harness.domain.errors import BadInput
@@ -41,8 +39,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in COMMANDS:
         program, *arguments = shlex.split(command)
         if program == "pytest":
-            line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-            done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+            done = run_forked(program, "-p", "no:cacheprovider", *arguments, cwd=folder)
             assert done.returncode in {0, 1}, done.stdout + done.stderr
     return folder
 
@@ -305,8 +302,8 @@ def test_of_a_cluster_nobody_knows_what_is_here(plan: Plan) -> None:
 def test_a_shard_without_work_leaves_a_journal_and_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "night.toml").write_text(MATRIX)
-    line: list[Any] = ["run", "--executor=local", "night.toml", "--shard=small:2/2", "-p", "no:cacheprovider"]
-    done = subprocess.run([sys.executable, "-m", "harness.cli", *line], capture_output=True, text=True, check=False)
+    line = ("run", "--executor=local", "night.toml", "--shard=small:2/2", "-p", "no:cacheprovider")
+    done = run_forked("moe-harness", *line)
     assert done.returncode == 0, done.stdout + done.stderr
     state = read_journal(tmp_path / "moe-reports")
     assert (state.finished, len(state.planned), state.complete_plan) == (True, 0, True)
