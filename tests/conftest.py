@@ -8,11 +8,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from harness.pytest_plugin import is_wanted
 
 _LIMIT_S = 300
+
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")  # an example that waits for a core is no failure
 
 _LONGEST = (
     "faults/test_fault_campaign.py",
