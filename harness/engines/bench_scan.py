@@ -15,6 +15,10 @@ _ROW_FIELDS = frozenset({"build_commit", "n_prompt", "n_gen", "avg_ns"})
 """Any of them makes an object a row, or what is left of one; others are logs."""
 _DEEPEST = 4
 """Rows are flat and logs nearly so: deeper nesting is a row of unclosed beginnings, not worth a walk to the end."""
+_LONGEST = 4 * 2**20
+"""Characters of one object: a row with ten thousand repetitions has a twentieth of it."""
+MOST_BEGINNINGS = 200_000
+"""Of objects in one text: no output has so many rows and logs, and each takes some microseconds."""
 _LIST_END = re.compile(r"\s*\]")
 
 
@@ -66,14 +70,20 @@ def json_objects(text: str) -> Iterator[tuple[int, int, Mapping[str, Any] | None
         text: What was printed.
 
     Yields:
-        Index of the beginning, index behind it, and the object; ``None`` where it is no whole one.
+        Index of the beginning, index behind it, and the object; ``None`` where it is no whole one, or where there are
+        more than any output has: that is the last.
     """
     position = 0
-    while start := _ROW_START.search(text, position):
+    for _ in range(MOST_BEGINNINGS):
+        start = _ROW_START.search(text, position)
+        if start is None:
+            return
         end = _object_end(text, start.start())
         value = _decoded(text[start.start() : end]) if end else None
         position = end if value is not None else start.start() + 1
         yield start.start(), position, value
+    if start := _ROW_START.search(text, position):
+        yield start.start(), len(text), None
 
 
 def json_lines(text: str) -> Iterator[Mapping[str, Any]]:
@@ -93,17 +103,20 @@ def _object_end(text: str, start: int) -> int:
     depth = 0
     for token in _TOKEN.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(token.group(), 0)
+        if depth > _DEEPEST or token.end() - start > _LONGEST:
+            return 0
         if depth == 0:
             return token.end()
-        if depth > _DEEPEST:
-            return 0
     return 0
 
 
 def _decoded(chunk: str) -> Mapping[str, Any] | None:
     """The object, with C's spellings of NaN and infinity understood; ``None`` for anything else."""
     try:
-        value = json.loads(_STRING_OR_NAN.sub(_python_word, chunk), object_pairs_hook=_no_key_twice)
+        try:
+            value = json.loads(chunk, object_pairs_hook=_no_key_twice)
+        except ValueError:  # C's spellings are rare, and to look for them takes longer than to read
+            value = json.loads(_STRING_OR_NAN.sub(_python_word, chunk), object_pairs_hook=_no_key_twice)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.domain.build import Fork
 from harness.domain.failure import FailureKind
 from harness.domain.workload import Workload
+from harness.engines import bench_scan
 from harness.engines.bench import BenchEngine
 from harness.engines.bench_scan import scan
 from harness.engines.engine import Exit, Order, Report
@@ -478,6 +479,25 @@ def test_a_flood_of_broken_beginnings_is_given_up_in_time() -> None:
     """If each cost a walk to the end of the text, this would take hours."""
     assert scan('{"' * 100_000).damaged == 100_000
     assert scan('{"a": ' * 100_000).rows == ()
+
+
+@pytest.mark.parametrize("flood", ['{"a": ', '{"a":0}', '{"a":[' + "1," * 50])
+def test_a_flood_of_beginnings_is_neither_read_to_its_end_nor_taken_for_whole(
+    flood: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that prints as much as it may costs seconds, and the row at its end is not lost without a word."""
+    monkeypatch.setattr(bench_scan, "MOST_BEGINNINGS", 1000)
+    found = scan(f"{flood * 1001}{RECORDED}")
+    assert found.rows == ()
+    assert 1 <= found.damaged <= 1001
+    assert not found.closed
+
+
+def test_an_object_longer_than_any_row_is_no_row() -> None:
+    """Its parts would take twenty times the memory of its text."""
+    endless = f'{{"samples_ns": [{"1, " * 2_000_000}1]}}'
+    found = scan(endless)
+    assert (found.rows, found.damaged) == ((), 1)
 
 
 def near_recorded(samples: tuple[int, ...]) -> bool:
