@@ -78,11 +78,10 @@ def contrast_class(
         return ContrastClass.BACKEND
     if reference.build.fork is not other.build.fork:
         return ContrastClass.FORK
-    if reference.build != other.build:
-        return ContrastClass.BUILD
-    kernels = any(reference.flags.get(flag) != other.flags.get(flag) for flag in _KERNEL_FLAGS)
-    alike = ContrastClass.FLAGS if recorded_on is None else ContrastClass.BUILD
-    return ContrastClass.KERNELS if kernels else alike
+    # Two arms of an attribution may differ in both; builds alone multiply with the same kernels.
+    if any(reference.flags.get(flag) != other.flags.get(flag) for flag in _KERNEL_FLAGS):
+        return ContrastClass.KERNELS
+    return ContrastClass.FLAGS if reference.build == other.build and recorded_on is None else ContrastClass.BUILD
 
 
 def backend_of(arm: Arm, node: NodeFacts | None) -> str:

@@ -295,6 +295,7 @@ def on(build: Build, **flags: int | str) -> Arm:
     [
         (on(CUDA), on(CUDA, fa=1), ContrastClass.FLAGS),
         (on(CUDA), on(replace(CUDA, name="cuda2")), ContrastClass.BUILD),
+        (on(CUDA, repack=0), on(replace(CUDA, name="cuda2"), repack=1), ContrastClass.KERNELS),
         (on(CUDA), on(IK), ContrastClass.FORK),
         (on(CUDA), on(VULKAN), ContrastClass.BACKEND),
         (on(CUDA), on(HOST), ContrastClass.BACKEND),
