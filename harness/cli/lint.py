@@ -15,7 +15,6 @@ from harness.cli.ab import fresh_folder
 from harness.cli.ab_view import view_for
 from harness.cli.finite import FiniteRange
 from harness.domain.build import Fork
-from harness.domain.errors import EXIT_FINDING, EXIT_OK
 from harness.linting.finding import Finding
 from harness.linting.lint import Judged
 from harness.running.ab import AbPlan
@@ -66,7 +65,8 @@ def lint(  # noqa: PLR0917 - click passes by name
     The line is one argument, split as a shell would split it, or the words after --. It is never run: its options and
     values are held against the flag tables, and against the documented pitfalls.
 
-    Exit codes: 0 no warnings, 1 warnings, 2 bad input, 130 Ctrl-C.
+    Exit codes: 0 no warnings, or --verify found all of them gone; 1 warnings; 2 bad input; 3 --verify left one
+    undecided and no other stands; 130 Ctrl-C.
     """
     request = LintRequest(
         words=words,
@@ -83,7 +83,7 @@ def lint(  # noqa: PLR0917 - click passes by name
         click.echo(json.dumps(as_json(result), indent=2, allow_nan=False))
     else:
         click.echo(as_text(result))
-    context.exit(EXIT_FINDING if result.has_warnings else EXIT_OK)
+    context.exit(result.exit_code)
 
 
 def _run(plan: AbPlan, reports: Path | None) -> AbResult:

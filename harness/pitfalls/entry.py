@@ -15,6 +15,7 @@ from harness.pitfalls.quant_family import FAMILIES
 from harness.pitfalls.value_test import ValueTest, read_test
 
 CONFIGURATION = "configuration"
+INERT = "inert"
 Which: TypeAlias = Literal["safe", "trap"]
 SIDES: tuple[Which, Which] = ("safe", "trap")
 _OFFER = ("contrast", "unasked")
@@ -171,8 +172,8 @@ class Contrast(Table):
         safe: The side without the trap.
         trap: The side with it.
         setting: Flags of both sides, where the matrix does not say them: they make the conditions hold.
-        workloads: What suffers: prompt processing, token generation.
-        ratio: Speed of the trap's side over the other's, as reported: least and largest.
+        workloads: What suffers, or what is timed to see that nothing changes: prompt processing, token generation.
+        ratio: Speed of the trap's side over the other's, as reported: least and largest. Inert flags have none.
     """
 
     factor: Text
@@ -180,7 +181,7 @@ class Contrast(Table):
     trap: Value | Values
     setting: Values = {}
     workloads: Annotated[list[Literal["pp", "tg"]], Field(min_length=1)]
-    ratio: Annotated[list[float], Field(min_length=2, max_length=2)]
+    ratio: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
 
     @model_validator(mode="after")
     def _sides_fit_the_factor(self) -> Contrast:
@@ -191,7 +192,7 @@ class Contrast(Table):
             raise ValueError(f"'safe' and 'trap' of {self.factor} are {'tables' if several else 'values'}")
         if self.safe == self.trap:
             raise ValueError("'safe' and 'trap' are the same")
-        low, high = self.ratio
+        low, high = self.ratio or (0.5, 0.5)
         if not 0 < low <= high < 1:
             raise ValueError(f"'ratio' is least and largest of a loss, above 0 and below 1, found {self.ratio}")
         return self
@@ -218,8 +219,8 @@ class Pitfall(Table):
         trap: What a command line with it says: any of these tables of flags. Empty: no command line shows it.
         remedy: Flags of the line that should be written instead.
         leave_out: Flags, or options, that the line should do without.
-        contrast: How a run asks for it.
-        unasked: Why no run can ask for it.
+        contrast: How a run asks for it; of an inert flag how ``lint --verify`` does: equal to the bit, equally fast.
+        unasked: Why no matrix can ask for it.
         sources: Who reported it.
     """
 
@@ -240,10 +241,15 @@ class Pitfall(Table):
 
     @model_validator(mode="after")
     def _asked_or_said_why_not(self) -> Pitfall:
-        if (self.contrast is None) == (not self.unasked):
+        if self.effect == INERT:
+            if not self.unasked:
+                raise ValueError("no contrast of a matrix finds what is inert: give 'unasked'")
+        elif (self.contrast is None) == (not self.unasked):
             raise ValueError(f"needs exactly one of {' and '.join(repr(key) for key in _OFFER)}")
-        if self.contrast is not None and self.effect != "slower":
-            raise ValueError(f"a contrast finds what is slower, not what is '{self.effect}': give 'unasked'")
+        if self.contrast is not None and self.effect not in ("slower", INERT):
+            raise ValueError(f"a contrast finds what is slower, or inert, not what is '{self.effect}': give 'unasked'")
+        if self.contrast is not None and (self.contrast.ratio is None) == (self.effect == "slower"):
+            raise ValueError("a contrast of what is slower has a 'ratio', and one of what is inert has none")
         strangers = [each.fork for each in self.found if each.fork not in self.forks]
         if strangers:
             raise ValueError(f"it was looked for in {strangers[0]}, which 'builds' does not name")

@@ -271,7 +271,7 @@ class _References:
                 bad.slug, self._at(*path), f"{bad.where}: {bad.message}" if bad.where else bad.message, bad.hint
             )
             return
-        if pitfall.contrast is None:
+        if pitfall.contrast is None or pitfall.unasked:
             message = f"no contrast can ask for '{pitfall.id}': {pitfall.unasked}"
             yield Problem("E-pitfall-not-asked", self._at(*path), message)
 

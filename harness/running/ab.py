@@ -19,6 +19,7 @@ from harness.domain.node import ANY_CLASS, NodeClass
 from harness.domain.words import Kind
 from harness.domain.workload import OutputProfile, Prompt, Workload
 from harness.engines.abilities import beyond, lacks_answers
+from harness.engines.numbers import changes_numbers
 from harness.execution.builds import Report
 from harness.judging.throughput import limits_of
 from harness.models.inspect import inspect_gguf
@@ -193,7 +194,9 @@ def _plan(arms: AbArms, workloads: Sequence[Workload], outputs: OutputProfile | 
     check = ContrastCheck(NAME, factor, Expectation.NO_REGRESSION)
     cases = [Case(Kind.THROUGHPUT, arms.arms, workload, _ANY, check) for workload in workloads]
     if outputs:
-        cases.append(Case(Kind.EQUIVALENCE, arms.arms, outputs, _ANY, OutputCheck(outputs.name, factor)))
+        moves = changes_numbers(*arms.arms)
+        check_outputs = OutputCheck(outputs.name, factor, changes_numbers=moves)
+        cases.append(Case(Kind.EQUIVALENCE, arms.arms, outputs, _ANY, check_outputs))
     planned = tuple(PlannedCase(case, "command line") for case in cases)
     return Plan(NAME, planned, plan_jobs(planned, policy), policy, planned)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.builds.known import KnownSource, source_of_wheel
 from harness.domain.build import Build, Fork
-from harness.domain.errors import BadInput, HarnessError
+from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED, BadInput, HarnessError
 from harness.domain.flags import FlagValue
+from harness.domain.words import Equivalence, Throughput
 from harness.domain.words import Pitfall as Word
 from harness.engines.flags import specs
 from harness.execution.inspecting import told_source
@@ -19,7 +20,7 @@ from harness.linting.command_words import CommandWords, read_words, split_comman
 from harness.linting.lint import Judged, forks_of, lint
 from harness.linting.parsed_line import ParsedLine, parse
 from harness.linting.traps import Surroundings
-from harness.pitfalls.entry import Contrast, Pitfall
+from harness.pitfalls.entry import INERT, Contrast, Pitfall
 from harness.pitfalls.model_facts import facts_of_model
 from harness.planning.model_word import model_named
 from harness.running.ab import AbPlan, AbRequest, plan_ab
@@ -92,9 +93,16 @@ class LintResult:
     verified: Mapping[str, Asked] = field(default_factory=dict)
 
     @property
-    def has_warnings(self) -> bool:
-        """Whether there is anything to warn of."""
-        return any(each.findings for each in self.judged)
+    def exit_code(self) -> int:
+        """1 where a warning stands, 3 where all there is was asked for and one is undecided, 0 where none is left.
+
+        A pitfall that a run found gone is no warning any more; one that no run can ask for stands.
+        """
+        found = [finding for each in self.judged for finding in each.findings]
+        words = {self.verified[one.id].word if one.id in self.verified and one.pitfall else None for one in found}
+        if words - {Word.GONE, Word.INCONCLUSIVE}:
+            return EXIT_FINDING
+        return EXIT_UNDECIDED if words - {Word.GONE} else EXIT_OK
 
 
 def judge_line(request: LintRequest) -> LintResult:
@@ -151,8 +159,9 @@ def verify(result: LintResult, minutes: float, run: RunAb) -> dict[str, Asked]:
 def _ask(pitfall: Pitfall, line: ParsedLine, result: LintResult, minutes: float, run: RunAb) -> Asked:
     if pitfall.contrast is None:
         return Asked(Word.NOT_APPLICABLE, f"not asked: {pitfall.unasked}")
+    read = _inert_word if pitfall.effect == INERT else _word
     try:
-        return _word(run(plan_ab(request_of(pitfall, pitfall.contrast, line, result, minutes))))
+        return read(run(plan_ab(request_of(pitfall, pitfall.contrast, line, result, minutes))))
     except HarnessError as error:
         return Asked(Word.INCONCLUSIVE, f"{error}")
 
@@ -176,7 +185,7 @@ def request_of(pitfall: Pitfall, contrast: Contrast, line: ParsedLine, result: L
         line=(*words, "-p", tokens["pp"], "-n", tokens["tg"]),
         fork=line.fork,
         minutes=minutes,
-        check_outputs=False,
+        check_outputs=pitfall.effect == INERT,
     )
 
 
@@ -206,6 +215,21 @@ def _word(result: AbResult) -> Asked:
     found = set(words.values())
     word = Word.PRESENT if Word.PRESENT in found else Word.GONE if found == {Word.GONE} else Word.INCONCLUSIVE
     return Asked(word, "; ".join(f"{name}: {verdict.reason}" for name, verdict in result.verdicts.items()))
+
+
+def _inert_word(result: AbResult) -> Asked:
+    """Present where outputs are equal to the bit and the flag should change them, or no speed changes either."""
+    outputs, speeds = result.outputs, [verdict.throughput for verdict in result.verdicts.values()]
+    changed = any(speed in (Throughput.REGRESSED, Throughput.IMPROVED) for speed in speeds)
+    if changed or (outputs and outputs.equivalence in (Equivalence.DIFFERENT, Equivalence.BROKEN)):
+        word = Word.GONE
+    elif not outputs or outputs.equivalence is not Equivalence.BITWISE:
+        word = Word.INCONCLUSIVE
+    else:
+        unmoved = all(speed is Throughput.EQUIVALENT for speed in speeds)
+        word = Word.PRESENT if outputs.inert or unmoved else Word.INCONCLUSIVE
+    told = {**({"outputs": outputs} if outputs else {}), **result.verdicts}
+    return Asked(word, "; ".join(f"{name}: {verdict.reason}" for name, verdict in told.items()))
 
 
 def _build(request: LintRequest) -> Build:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from harness.cli.main import cli, entry
 from harness.domain.build import Fork
-from harness.domain.words import Pitfall, Throughput
+from harness.domain.words import Equivalence, Pitfall, Throughput
 from harness.linting.command_words import split_command
 from harness.linting.lint import lint
 from harness.pitfalls.catalogue import packaged_pitfalls
@@ -111,14 +111,15 @@ def test_the_models_header_is_read(tiny_model: Path, tmp_path: Path) -> None:
 class _Verdict:
     """What a run would end with; nothing else of a verdict is looked at."""
 
-    def __init__(self, throughput: Throughput | None) -> None:
-        self.throughput = throughput
-        self.reason = f"{throughput}"
+    def __init__(self, throughput: Throughput | None = None, equivalence: Equivalence | None = None) -> None:
+        self.throughput, self.equivalence, self.inert = throughput, equivalence, False
+        self.reason = f"{throughput or equivalence}"
 
 
 class _Result:
-    def __init__(self, *words: Throughput | None) -> None:
+    def __init__(self, *words: Throughput | None, outputs: _Verdict | None = None) -> None:
         self.verdicts = {f"w{index}": _Verdict(word) for index, word in enumerate(words)}
+        self.outputs = outputs
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,67 @@ def test_what_a_run_found_stands_beside_the_warning(
     assert found["fmoe-off"].word is expected
     assert found["repacking-drops-mmap"].word is Pitfall.NOT_APPLICABLE
     assert found["repacking-drops-mmap"].said.startswith("not asked: it costs memory")
+
+
+@pytest.mark.parametrize(
+    ("equivalence", "inert", "speed", "expected"),
+    [
+        (Equivalence.BITWISE, True, Throughput.INCONCLUSIVE, Pitfall.PRESENT),
+        (Equivalence.BITWISE, False, Throughput.EQUIVALENT, Pitfall.PRESENT),
+        (Equivalence.BITWISE, False, Throughput.INCONCLUSIVE, Pitfall.INCONCLUSIVE),
+        (Equivalence.BITWISE, True, Throughput.REGRESSED, Pitfall.GONE),
+        (Equivalence.GREEDY, False, Throughput.EQUIVALENT, Pitfall.INCONCLUSIVE),
+        (Equivalence.DIFFERENT, False, Throughput.EQUIVALENT, Pitfall.GONE),
+        (None, False, Throughput.EQUIVALENT, Pitfall.INCONCLUSIVE),
+    ],
+)
+def test_a_flag_is_inert_by_outputs_and_speed(
+    monkeypatch: pytest.MonkeyPatch,
+    equivalence: Equivalence | None,
+    inert: bool,
+    speed: Throughput,
+    expected: Pitfall,
+) -> None:
+    """Either they must change and do not, or neither they nor the speed changes. The verdicts are planted."""
+    result = judge_line(LintRequest(("llama-server -m m.gguf -ser 1,1",), build="ik", model="tiny-moe:Q4_K_M"))
+    asked: list[linting.AbRequest] = []
+    monkeypatch.setattr(linting, "plan_ab", asked.append)
+    outputs = _Verdict(equivalence=equivalence) if equivalence else None
+    if outputs:
+        outputs.inert = inert
+    found = verify(result, 1.0, lambda _: _Result(speed, outputs=outputs))  # type: ignore[arg-type,return-value] - planted
+    assert found["ser-inert"].word is expected
+    assert [(one.old, one.new, one.check_outputs) for one in asked] == [("ik+ser=-1,0", "ik+ser=1,1", True)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "code"),
+    [
+        ("llama-server -m m.gguf -no-fmoe", [Throughput.REGRESSED], 1),
+        ("llama-server -m m.gguf -no-fmoe", [Throughput.EQUIVALENT], 0),
+        ("llama-server -m m.gguf -no-fmoe", [Throughput.INCONCLUSIVE], 3),
+        ("llama-server -m m.gguf -no-fmoe -muge", [Throughput.EQUIVALENT], 1),
+        ("llama-server -m m.gguf -no-fmoe -rcache", [Throughput.EQUIVALENT], 1),
+    ],
+    ids=["present", "gone", "undecided", "another-cannot-be-asked", "another-is-no-pitfall"],
+)
+def test_the_exit_code_is_of_what_stands(
+    monkeypatch: pytest.MonkeyPatch, line: str, words: list[Throughput], code: int
+) -> None:
+    """What a run found gone is no warning any more; the end of the run is planted."""
+    monkeypatch.setattr("harness.cli.lint._run", lambda *_: _Result(*words))
+    assert code_of("--verify", "--build", "ik", "-m", "tiny-moe:Q4_K_M", line) == code
+    assert code_of(line) == 1
+
+
+def test_a_real_engine_shows_that_its_flag_is_inert(tiny_model: Path, tmp_path: Path) -> None:
+    """The wheel of ik_llama.cpp reads -ser, and computes the same logits to the bit: no time has to be decided."""
+    asked = ["--verify", "--build", "ik", "-m", f"{tiny_model}", "--minutes", "0.01", "--reports", f"{tmp_path / 'r'}"]
+    done = run(*asked, "--format", "json", "llama-server -m m.gguf -ser 1,1 -t 1")
+    (warning,) = json.loads(done.stdout)["warnings"]
+    assert warning["verified"]["pitfall"] == "present", warning["verified"]
+    assert "inert, ser should change numbers" in warning["verified"]["reason"]
+    assert done.exit_code == 1
 
 
 def test_a_run_that_is_stopped_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

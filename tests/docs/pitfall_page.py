@@ -59,6 +59,7 @@ def page() -> str:
 def _row(pitfall: Pitfall) -> str:
     forks = " and ".join(pitfall.forks)
     asked = " and ".join(pitfall.contrast.workloads) if pitfall.contrast else "no"
+    asked = "`lint --verify`" if pitfall.contrast and pitfall.unasked else asked
     return f"| [{pitfall.title}](#{pitfall.id}) | {pitfall.effect} | {forks} | {asked} |\n"
 
 
@@ -70,7 +71,10 @@ def _section(pitfall: Pitfall) -> Iterator[str]:
     yield "".join(f"* Only {condition}.\n" for condition in described_conditions(pitfall.when))
     traps = " or ".join(" with ".join(f"`{name}` {test}" for name, test in tests.items()) for tests in pitfall.trap)
     yield f"* On a command line: {traps or 'nothing shows it'}.\n"
-    yield f"* {_contrast(pitfall.contrast) if pitfall.contrast else f'No run asks for it: {pitfall.unasked}'}.\n"
+    if pitfall.unasked:
+        yield f"* No {'matrix' if pitfall.contrast else 'run'} asks for it: {pitfall.unasked}.\n"
+    if pitfall.contrast:
+        yield f"* {_contrast(pitfall.contrast)}.\n"
     for source in pitfall.sources:
         name = f"[{source.name}]({source.url})" if source.url else source.name
         yield f"* {name}: {source.said}.\n"
@@ -81,6 +85,8 @@ def _contrast(contrast: Contrast) -> str:
         ", ".join(f"`{name} = {value}`" for name, value in contrast.side(which).items()) for which in ("safe", "trap")
     )
     setting = ", ".join(f"`{name} = {value}`" for name, value in contrast.setting.items())
+    if contrast.ratio is None:
+        return f"`lint --verify` compares {sides}: present where outputs are equal to the bit, and neither is faster"
     low, high = contrast.ratio
     return (
         f"A run compares {sides}{f', with {setting} where the matrix does not say them' if setting else ''},"

@@ -145,6 +145,13 @@ TRAPS = [
     ("offload-threshold", f"{HYBRID} -ub 256", IK, known(), "-ub 2048"),
     ("no-op-offload", f"{HYBRID} --no-op-offload", MAINLINE, known(), "--op-offload"),
     (
+        "kv-quantized-on-cpu",
+        "llama-server -m m.gguf -ctk q8_0 -ctv q8_0 -fa on -lm mmap",
+        MAINLINE,
+        known(placement="cpu"),
+        "-ctk f16 -ctv f16 -fa on",
+    ),
+    (
         "kv-types-without-kernels",
         "llama-server -m m.gguf -ngl 99 -ctk q5_1 -ctv q5_1 -fa on",
         MAINLINE,

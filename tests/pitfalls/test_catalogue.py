@@ -9,7 +9,8 @@ import pytest
 
 from harness.domain.errors import BadInput
 from harness.pitfalls.catalogue import packaged_pitfalls, pitfall_folder, pitfall_named, read_pitfall
-from harness.pitfalls.entry import Pitfall
+from harness.pitfalls.entry import INERT, Pitfall
+from harness.pitfalls.value_test import ANY
 
 ASKED_FOR = {
     "rtr-hybrid",
@@ -38,10 +39,10 @@ def test_every_trap_that_has_to_be_there_is() -> None:
 
 @pytest.mark.parametrize("pitfall", ENTRIES, ids=lambda entry: entry.id)
 def test_an_entry_says_what_it_must(pitfall: Pitfall) -> None:
-    """Source, reason, what to use instead, and either a contrast or why there is none; the advice is one that helps."""
+    """Source, reason, what to use instead, and a contrast or why a matrix has none; the advice is one that helps."""
     assert pitfall.instead
     assert all(source.said and source.name for source in pitfall.sources)
-    assert (pitfall.contrast is None) != (pitfall.unasked == "")
+    assert pitfall.effect == INERT or (pitfall.contrast is None) != (pitfall.unasked == "")
     assert all(builds.described for builds in pitfall.builds)
     offered = bool(pitfall.remedy or pitfall.leave_out)
     by_hand = {"repacking-drops-mmap", "repacked-file-on-gpu", "split-experts", "offload-policy-numbers"}
@@ -59,7 +60,8 @@ def test_the_trap_of_a_contrast_is_the_trap_of_a_line(pitfall: Pitfall) -> None:
         which: any(all(name in flags and test(flags[name]) for name, test in tests.items()) for tests in pitfall.trap)
         for which, flags in sides.items()
     }
-    assert met == {"safe": False, "trap": True}
+    of_any_value = any(test.written == (ANY,) for tests in pitfall.trap for test in tests.values())
+    assert met == {"safe": of_any_value, "trap": True}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,10 @@ def test_the_trap_of_a_contrast_is_the_trap_of_a_line(pitfall: Pitfall) -> None:
         ('quants = ["k"]', 'quants = ["kk"]', "expected a type in capitals, or a family"),
         ("ratio = [0.05, 0.6]", "ratio = [0.6, 1.05]", "a loss, above 0 and below 1"),
         ("trap = 1\n", "trap = 0\n", "'safe' and 'trap' are the same"),
-        ('effect = "slower"', 'effect = "inert"', "a contrast finds what is slower"),
+        ('effect = "slower"', 'effect = "inert"', "no contrast of a matrix finds what is inert"),
+        ('effect = "slower"', 'effect = "inert"\nunasked = "x"', "one of what is inert has none"),
+        ('effect = "slower"', 'effect = "memory"', "a contrast finds what is slower, or inert"),
+        ("ratio = [0.05, 0.6]\n", "", "a contrast of what is slower has a 'ratio'"),
         ('effect = "slower"', 'effect = "slower"\nunasked = "x"', "exactly one of 'contrast' and 'unasked'"),
         ("[[sources]]", "[[sauces]]", "sauces"),
         ("trap = [{ rtr = 1 }]", 'trap = [{ rtr = ">x" }]', "compares with no number"),
