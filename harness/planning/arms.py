@@ -8,6 +8,7 @@ over the first value of every axis. Two declarations that complete to the same f
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from harness.planning.build_facts import with_builds_named
 from harness.planning.flag_faults import FlagFaults, PlaceOf
 from harness.planning.placement import placement_of, placements_of
 from harness.planning.schema import Condition, ExcludeEntry, IncludeEntry, Matrix, ModelEntry, WhenEntry, Where
+from harness.planning.size import require_few_arms
 
 Declared = dict[str, FlagValue]
 
@@ -211,7 +213,13 @@ class Workshop:
 
 
 def expand_arms(workshop: Workshop) -> list[PlannedArm]:
-    """All arms of a matrix, models outermost, in the file's order."""
+    """All arms of a matrix, models outermost, in the file's order.
+
+    Raises:
+        BadInput: ``E-matrix-too-large``.
+    """
+    corners = [workshop.corner(build, model, node_class) for model, node_class, build in _places_of_arms(workshop)]
+    require_few_arms(sum(map(_combinations, corners)), workshop.matrix.source.file)
     unique: dict[tuple[str, str, str, Flags], PlannedArm] = {}
     for arm in (*_grid(workshop), *_included(workshop)):
         key = (arm.node_class.name, arm.arm.model.name, arm.arm.build.name, arm.arm.flags)
@@ -246,9 +254,19 @@ def is_placed(condition: Condition, arm: PlannedArm) -> bool:
     return condition.placement is None or arm.placement in condition.placement
 
 
+def _places_of_arms(workshop: Workshop) -> Iterator[tuple[Model, NodeClass, Build]]:
+    return product(workshop.models.values(), workshop.node_classes, workshop.builds.values())
+
+
+def _combinations(corner: Corner) -> int:
+    """Of a corner's axes, with the longest of what is put over them late."""
+    late = (math.prod(map(len, entry.flags.values())) for _, entry in corner.late)
+    return math.prod(map(len, corner.axes.values())) * max(late, default=1)
+
+
 def _grid(workshop: Workshop) -> Iterator[PlannedArm]:
     excludes = workshop.matrix.exclude
-    for model, node_class, build in product(workshop.models.values(), workshop.node_classes, workshop.builds.values()):
+    for model, node_class, build in _places_of_arms(workshop):
         corner = workshop.corner(build, model, node_class)
         rules = [(index, rule) for index, rule in enumerate(excludes) if holds(rule, build, model, node_class)]
         for declared, named, late in _declarations(workshop, corner):

@@ -47,6 +47,7 @@ from harness.planning.schema import (
     OutputsEntry,
     Where,
 )
+from harness.planning.size import few_cases
 from harness.planning.values import variables_of
 
 
@@ -59,7 +60,8 @@ def expand(matrix: Matrix, options: Mapping[str, frozenset[str]] | None = None) 
 
     Raises:
         BadInput: With all problems that were found: ``E-no-contrast``, ``E-confounded``, ``E-no-arm``,
-            ``E-duplicate-case``, ``E-two-output-checks``, ``E-bad-flag-value``, ``E-contradictory-flags``.
+            ``E-duplicate-case``, ``E-two-output-checks``, ``E-bad-flag-value``, ``E-contradictory-flags``;
+            ``E-matrix-too-large``.
     """
     return expand_and_warn(matrix, options)[0]
 
@@ -125,7 +127,7 @@ class _Expansion:
         if not self._arms:
             message = "every arm is excluded: nothing is left to run"
             self._problems.append(Problem("E-no-arm", self._matrix.source.at("exclude"), message))
-        found = [*self._singles(), *pitfalls_once(self._contrasts()), *self._outputs(), *self._memory()]
+        found = few_cases(self._asked(), self._matrix.source.file)
         found = _say_where_outputs_are_not_compared(found)
         if not found and not self._problems:
             message = "the matrix asks nothing: it has no workload and no check"
@@ -145,6 +147,12 @@ class _Expansion:
         idle += [("when", index) for index in range(len(matrix.when)) if index not in self._workshop.holding]
         said = {"exclude": "excludes nothing: no arm meets it", "when": "adds nothing: it holds nowhere"}
         return tuple(f"{matrix.source.at(*place)}: {said[place[0]]}" for place in idle)
+
+    def _asked(self) -> Iterator[PlannedCase]:
+        yield from self._singles()
+        yield from pitfalls_once(self._contrasts())
+        yield from self._outputs()
+        yield from self._memory()
 
     def _singles(self) -> Iterator[PlannedCase]:
         floors = self._floors()
