@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import TypeAlias
 
 Models: TypeAlias = tuple[tuple[str, int], ...]
@@ -21,10 +20,12 @@ class ModelsAtHand:
     def __init__(self, room: int, held: Models = ()) -> None:
         self._room = room
         self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._missing: dict[Models, int] = {}
         self.use(held)
 
     def use(self, models: Models) -> None:
         """Have models lie there, used last; the oldest ones make room."""
+        self._missing.clear()
         for key, size in models:
             self._sizes[key] = size
             self._sizes.move_to_end(key)
@@ -33,9 +34,13 @@ class ModelsAtHand:
 
     def forget(self, models: Models) -> None:
         """Know no more whether models lie there."""
+        self._missing.clear()
         for key, _ in models:
             self._sizes.pop(key, None)
 
-    def missing(self, models: Iterable[tuple[str, int]]) -> int:
+    def missing(self, models: Models) -> int:
         """Bytes of those models that would have to be loaded."""
-        return sum([size for key, size in models if key not in self._sizes])
+        known = self._missing.get(models)
+        if known is None:
+            known = self._missing[models] = sum([size for key, size in models if key not in self._sizes])
+        return known

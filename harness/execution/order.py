@@ -14,19 +14,32 @@ A free slot takes, in this order:
 
 Slots at which the model lies choose first. A slot stays free where a job would end later, with the load, than the
 places would be through that use its model: nothing would be won but a load.
+
+The last ones are shared out all at once instead, see `order_shares`; what has been passed over for too long still is
+first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 from harness.execution.at_hand import ModelsAtHand
-from harness.execution.order_choice import Choice
+from harness.execution.order_choice import Choice, There
 from harness.execution.order_places import Place, Run, Site
-from harness.execution.order_tasks import Task, Waiting
+from harness.execution.order_shares import Shares
+from harness.execution.order_tasks import Places, Task, Waiting
 
 _LEARN_FROM = 3
 """Ends from which on what was thought is corrected by what was so."""
+
+_LAST = 96
+_LAST_PAIRS = 1000
+"""So many waiting tasks, or pairs of them for each place, are shared out all at once; it takes time by their pairs."""
+_AGAIN_S = 10.0
+"""When they are shared out again although nothing happened: a run takes longer than was thought."""
+_ANEW = 0.8
+"""Share of the waiting tasks that is left when they are dealt anew, whatever was shared out before."""
 
 
 class Order:
@@ -38,6 +51,11 @@ class Order:
         self._runs: dict[str, Run] = {}
         self._ends = 0
         self._thought_s = self._took_s = 0.0
+        self._there: dict[Places, There] = {}
+        self._shares: Shares | None = None
+        self._shared_at: dict[str, str] = {}
+        self._shared_when = 0.0
+        self._dealt = math.inf
 
     def __len__(self) -> int:
         """Tasks that wait."""
@@ -51,16 +69,20 @@ class Order:
             site.place = place
             sites[place.id] = site
         self._sites = sites
+        self._there = {}
+        self._shares, self._dealt = None, math.inf
 
     def add(self, task: Task) -> None:
         """Have a task wait for a slot, in place of what waits under its name. An equal one keeps its turn."""
         if self._waiting.get(task.id) != task:
             self._waiting.drop(task.id)
             self._waiting.add(task)
+            self._shares = None
 
     def drop(self, task: str) -> None:
         """Have a task wait no more, if it does."""
         self._waiting.drop(task)
+        self._shares = None
 
     def next(self, now: float) -> tuple[str, str] | None:
         """Place one task; to be asked until it places none.
@@ -76,13 +98,17 @@ class Order:
             return None
         if len(self._sites) == 1:
             found = self._as_they_came(free[0])
+        elif len(self._waiting) <= min(_LAST, math.sqrt(_LAST_PAIRS * len(self._sites))):
+            found = self._overdue(free) or self._shared_out(now).next(free)
         else:
-            found = Choice(self._sites, self._waiting, now, self._pace).among(free)
+            found = Choice(self._sites, self._waiting, now, self._pace, self._there).among(free)
         if found is None:
             return None
         site, task = found
         self._waiting.take(task)
         self._begin(task, site, now)
+        if self._shares is not None:
+            self._shares.take(task)
         return task.id, site.place.id
 
     def moved(self, task: str, place: str, now: float) -> None:
@@ -93,6 +119,7 @@ class Order:
             if run.load_s and run.place in self._sites:
                 self._sites[run.place].at_hand.forget(run.task.models)
             self._begin(run.task, self._sites[place], now)
+            self._shares = None
 
     def ended(self, task: str, now: float, *, whole: bool = True) -> None:
         """Say that a task ended. One that was placed by somebody else is nothing to the order.
@@ -106,6 +133,7 @@ class Order:
         if run is None:
             return
         self._leave(run)
+        self._shares = None
         took = now - run.began - run.load_s
         if whole and took > 0:
             self._ends += 1
@@ -116,6 +144,21 @@ class Order:
     def _pace(self) -> float:
         """What a second that was thought really takes."""
         return self._took_s / self._thought_s if self._ends >= _LEARN_FROM and self._thought_s else 1.0
+
+    def _overdue(self, free: Sequence[Site]) -> tuple[Site, Task] | None:
+        found = ((site, self._waiting.overdue(site.place.id)) for site in free)
+        return next(((site, task) for site, task in found if task is not None), None)
+
+    def _shared_out(self, now: float) -> Shares:
+        """The waiting tasks as they are shared out now."""
+        if self._shares is None or now >= self._shared_when + _AGAIN_S:
+            anew = len(self._waiting) <= _ANEW * self._dealt
+            if anew:
+                self._dealt = len(self._waiting)
+            sites = list(self._sites.values())
+            self._shares = Shares(sites, self._waiting, now, self._pace, self._shared_at, anew=anew)
+            self._shared_at, self._shared_when = self._shares.at(), now
+        return self._shares
 
     def _as_they_came(self, site: Site) -> tuple[Site, Task] | None:
         """At a place alone no order is quicker, but for loads; what people gave is the one that they know."""

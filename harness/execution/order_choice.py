@@ -19,6 +19,9 @@ that it would cost loads: what lies there is used first."""
 
 _Loads: TypeAlias = dict[Models, float]
 
+There: TypeAlias = tuple[tuple[str, ...], int]
+"""Those of a set of places that are there, and how many slots they have."""
+
 
 class Choice:
     """What is to be begun next, and where.
@@ -28,9 +31,12 @@ class Choice:
         waiting: All tasks that wait.
         now: Seconds.
         pace: What a second that was thought really takes.
+        there: What is there of sets of places, as found for earlier choices among the same ones.
     """
 
-    def __init__(self, sites: Mapping[str, Site], waiting: Waiting, now: float, pace: float) -> None:
+    def __init__(
+        self, sites: Mapping[str, Site], waiting: Waiting, now: float, pace: float, there: dict[Places, There]
+    ) -> None:
         self._waiting = waiting
         self._pace = pace
         self._free: list[str] = []
@@ -46,13 +52,15 @@ class Choice:
         self._slots: dict[Places, int] = {}
         self._rest: dict[Places, float] = {}
         self._rest_of: dict[str, float] = {}
+        self._groups_of: dict[str, tuple[list[Group], _Loads]] = {}
+        self._users_of: dict[Group, Sequence[Run]] = {}
         for places, seconds in waiting.only_on():
-            there = [
-                name for name in sites if name in places
-            ]  # in the order of sites: sums must be the same in each run
-            self._slots[places] = sum([sites[name].place.slots for name in there])
-            taken = sum([self._left[name] for name in there])
-            self._rest[places] = (pace * seconds + taken) / max(1, self._slots[places])
+            found = there.get(places)
+            if found is None:  # in the order of sites: sums must be the same in each run
+                names = tuple(name for name in sites if name in places)
+                found = there[places] = names, sum([sites[name].place.slots for name in names])
+            self._slots[places] = found[1]
+            self._rest[places] = (pace * seconds + sum(map(self._left.__getitem__, found[0]))) / max(1, found[1])
 
     def among(self, free: Sequence[Site]) -> tuple[Site, Task] | None:
         """A task and a place with a slot; ``None``: nothing is to be begun now.
@@ -73,10 +81,9 @@ class Choice:
 
     def _at_hand(self, site: Site) -> Task | None:
         """What ranks first there, if it needs no load; what is urgent and needs one, another free place can take."""
-        groups = self._waiting.groups(site.place.id)
+        groups, loads = self._groups(site)
         if not groups:
             return None
-        loads = _loads(site, groups)
         urgent = self._urgent(site, groups, loads)
         if urgent and loads[urgent.models] and self._others(site, urgent):
             urgent = None
@@ -86,14 +93,21 @@ class Choice:
 
     def _worth_a_load(self, site: Site) -> Task | None:
         """What ranks first of that which ends no sooner elsewhere."""
-        groups = self._waiting.groups(site.place.id)
+        groups, loads = self._groups(site)
         if not groups:
             return None
-        loads = _loads(site, groups)
         urgent = self._urgent(site, groups, loads)
         ranked = [*([urgent] if urgent else []), *sorted(groups, key=self._rank(site, loads))]
         found = (self._sooner_here(group, loads[group.models]) for group in ranked)
         return next((task for task in found if task is not None), None)
+
+    def _groups(self, site: Site) -> tuple[list[Group], _Loads]:
+        """What can run at a place, and the seconds that the models of each take there."""
+        name = site.place.id
+        if name not in self._groups_of:
+            groups = self._waiting.groups(name)
+            self._groups_of[name] = groups, _loads(site, groups)
+        return self._groups_of[name]
 
     def _urgent(self, site: Site, groups: Sequence[Group], loads: _Loads) -> Group | None:
         """The group whose longest task would be the last of all to end if it waited; none whose model is in use."""
@@ -141,7 +155,10 @@ class Choice:
 
     def _users(self, group: Group) -> Sequence[Run]:
         """What runs with the same models, where its tasks can run too."""
-        return [run for run in self._using.get(group.models, ()) if run.place in group.places]
+        if group not in self._users_of:
+            runs = self._using.get(group.models, ())
+            self._users_of[group] = [run for run in runs if run.place in group.places]
+        return self._users_of[group]
 
     def _sooner_here(self, group: Group, load_s: float) -> Task | None:
         """The longest task that ends here, with its load, before those places would be through that use its model."""

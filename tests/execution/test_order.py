@@ -6,10 +6,12 @@ import heapq
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain.node import GIB
+from harness.execution import order as order_module
 from harness.execution.at_hand import ModelsAtHand
 from harness.execution.order import Order
 from harness.execution.order_places import Place
@@ -74,16 +76,36 @@ def test_every_task_is_placed_once_where_it_fits(
 def test_a_model_is_used_where_it_lies_when_that_place_is_free(
     found: list[tuple[tuple[str, int], float]], held: int
 ) -> None:
-    """Of free places that can take the same tasks, none loads a model that lies at another of them."""
+    """Of free places that can take the same tasks, none loads a model that lies at another of them.
+
+    Before the last tasks are shared out: then a load may pay, where the place that has the model is to end last.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_module, "_LAST", 0)
+        first = first_places(found, held)
+    if MODELS[held] in {model for model, _ in found}:
+        assert first[MODELS[held]] == "c"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(MODELS), min_size=1, unique=True), st.floats(1, 1000), st.integers(0, 3))
+def test_the_last_of_each_model_is_where_it_lies(found: list[tuple[str, int]], seconds: float, held: int) -> None:
+    """One task of each model, all as long: the place that has one of them takes it."""
+    first = first_places([(model, seconds) for model in found], held)
+    assert first.get(MODELS[held], "c") == "c"
+    assert len(set(first.values())) == len(found)
+
+
+def first_places(found: Sequence[tuple[tuple[str, int], float]], held: int) -> dict[tuple[str, int], str]:
+    """Where the first task of each model begins, on four places of which ``c`` holds one."""
     order = Order()
     order.set_places(Place(name, holds=(MODELS[held],) if name == "c" else ()) for name in NAMES)
     for number, (model, seconds) in enumerate(found):
         order.add(Task(f"job-{number}", frozenset(NAMES), seconds, (model,)))
-    first = {}
+    first: dict[tuple[str, int], str] = {}
     while (placed := order.next(0.0)) is not None:
         first.setdefault(found[int(placed[0].removeprefix("job-"))][0], placed[1])
-    if MODELS[held] in {model for model, _ in found}:
-        assert first[MODELS[held]] == "c"
+    return first
 
 
 def test_no_task_is_passed_over_for_ever() -> None:
