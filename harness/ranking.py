@@ -30,6 +30,8 @@ NO_TOKEN = -1
 """Id in a row whose logits held NaN or infinity; its log-probabilities are NaN."""
 _LEAST = 1e-9
 """A cell is never taken as emptier: log-probabilities are kept with seven digits."""
+_MOST = 1.01
+"""More than the kept tokens of a distribution add up to, but for what a file of logits rounds."""
 _AT_ONCE = 256
 """Positions compared at once: bounds the memory."""
 
@@ -53,6 +55,20 @@ class Table:
             return np.full(len(self.logprobs), np.inf, np.float32)
         gap: Floats = self.logprobs[:, 0] - self.logprobs[:, 1]
         return gap
+
+    @property
+    def problem(self) -> str:
+        """Why its rows are no distributions; empty where they are, or are not finite.
+
+        A divergence from what adds up to more than one can be nothing at all, however wrong it is.
+        """
+        finite = np.isfinite(self.logprobs).all(axis=1)
+        ids = np.sort(self.ids[finite], axis=1)
+        if (ids[:, 1:] == ids[:, :-1]).any():
+            return "a token is ranked twice at one position"
+        with np.errstate(over="ignore"):
+            most = float(np.exp(self.logprobs[finite].astype(np.float64)).sum(axis=1).max(initial=0.0))
+        return f"the probabilities at one position add up to {most:.3g}" if most > _MOST else ""
 
 
 def pack(table: Table) -> Ranks:

@@ -48,6 +48,7 @@ def _check_table(table: Table, output: Output) -> None:
     _demand(bool((ids >= 0).all() and np.isfinite(logprobs).all()), "token ids and finite log-probabilities")
     _demand(bool((logprobs <= _ROUNDING).all()), "log-probabilities of at most 0")
     _demand(bool((np.diff(logprobs, axis=1) <= _ROUNDING).all()), "the most probable tokens first")
+    _demand(not table.problem, f"distributions: {table.problem}")
 
 
 def _check_gaps(gaps: Gaps, ranks: Ranks | None) -> None:

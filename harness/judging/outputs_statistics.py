@@ -228,9 +228,12 @@ def _table(ranks: Ranks, where: str) -> Table:
     if ranks.top < 1 or ranks.positions < 0:
         raise Unreadable(f"{where}: damaged values: {ranks.positions} positions of {ranks.top} tokens")
     try:
-        return unpack(ranks)
+        table = unpack(ranks)
     except (ValueError, OverflowError) as damage:
         raise Unreadable(f"{where}: {damage}") from None
+    if table.problem:
+        raise Unreadable(f"{where}: {table.problem}")
+    return table
 
 
 def _prefill_values(output: Output, varied: Varied) -> Floats:

@@ -26,7 +26,8 @@ def packed(*best: int, top: int = TOP) -> dict[str, Any]:
     """Distributions with these most probable tokens."""
     rows = [[token, *range(100, 99 + top)] for token in best]
     ids = np.array(rows, np.int32).reshape(len(best), top)
-    logprobs = np.tile(np.log(np.array([0.5, *[0.1] * (top - 1)], np.float32)), (len(best), 1))
+    others = min(0.1, 0.5 / (top - 1))
+    logprobs = np.tile(np.log(np.array([0.5, *[others] * (top - 1)], np.float32)), (len(best), 1))
     return fields(pack(Table(ids, logprobs)))
 
 
@@ -91,6 +92,10 @@ DAMAGE: dict[str, dict[str, Any]] = {
     "other tokens than were generated": ranks(greedy=packed(5, 6, 7, 9)),
     "rows of nothing forced": ranks(forced=packed(1)),
     "a probability above one": _edited("prefill", lambda table: Table(table.ids, table.logprobs + 1)),
+    "probabilities that add up to more than one": _edited(
+        "prefill", lambda table: Table(table.ids, table.logprobs - table.logprobs[:, :1])
+    ),
+    "a token twice": _edited("prefill", lambda table: Table(table.ids * 0, table.logprobs)),
     "the least probable first": _edited("prefill", lambda table: Table(table.ids, table.logprobs[:, ::-1])),
     "NaN in a row that counts": _edited("prefill", lambda table: Table(table.ids, table.logprobs * np.nan)),
     "an id that there is not": _edited("prefill", lambda table: Table(table.ids - 100, table.logprobs)),

@@ -16,6 +16,7 @@ from outputs_support import (
     FORCED,
     NAMES,
     PREFILL,
+    TOP,
     WIDE,
     answers_of,
     judged,
@@ -42,6 +43,10 @@ WIDEST = Figures(
     p25=2e-3, decode_median=4e-3,
 )  # fmt: skip
 HUGE = Figures(*[99.0] * 9)
+_TABLE = table_of(8 * logits_of("p0")[:PREFILL])
+RAW = pack(Table(_TABLE.ids, _TABLE.logprobs - _TABLE.logprobs[:, :1]))
+"""Logits below the largest, as by a server without a normaliser: of sure rows the divergence is nothing."""
+TWICE = pack(Table(np.where(np.arange(TOP) == TOP - 1, _TABLE.ids[:, :1], _TABLE.ids), _TABLE.logprobs))
 BASE_FORCED = Gaps(pack_values(np.zeros(FORCED, np.float32)), ())
 
 
@@ -211,6 +216,8 @@ def test_nan_under_a_harmless_change_widens_no_tolerance(value: float) -> None:
         ({"forced": ranks_of(logits_of("p0")[:15])}, "15 positions for 16 tokens"),
         ({"greedy": ranks_of(logits_of("p0")[:17])}, "17 positions for 16 tokens"),
         ({"forced": None}, "has forced positions in one arm alone"),
+        ({"prefill": RAW}, "add up to"),
+        ({"prefill": TWICE}, "ranked twice"),
     ],
 )
 def test_damage_is_an_error_that_names_it_and_never_equality(changes: dict[str, object], said: str) -> None:
