@@ -9,6 +9,7 @@ in Python, and ``\w`` and ``\d`` know more than ASCII.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from harness.domain.errors import BadInput
@@ -35,6 +36,37 @@ def compiled_pattern(pattern: str) -> re.Pattern[str]:
         raise BadInput(
             "E-bad-flag-value", said, hint="brackets come in pairs; a literal one needs a backslash"
         ) from wrong
+
+
+_GPU_BUFFER = re.compile(
+    r"(?:CUDA|ROCm|HIP|MUSA|Vulkan|SYCL|Metal|MTL|OpenCL|CANN|WebGPU|Kompute)(?:(?P<number>\d{1,4})|_\w+|)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBuffer:
+    """A buffer type of GPUs that an override names.
+
+    Attributes:
+        name: As the engines call it, e.g. ``CUDA1``.
+        number: Of its device; ``None``: of the host, or of whatever device there is.
+    """
+
+    name: str
+    number: int | None
+
+
+def gpu_buffers(overrides: str) -> tuple[GpuBuffer, ...]:
+    """The buffer types of GPUs that an ``ot`` flag sends tensors to, each once.
+
+    Args:
+        overrides: The flag in its one spelling.
+    """
+    names = dict.fromkeys(buffer for _, buffer in override_pairs(overrides))
+    found = ((name, _GPU_BUFFER.match(name)) for name in names)
+    return tuple(
+        GpuBuffer(name, int(matched["number"]) if matched["number"] else None) for name, matched in found if matched
+    )
 
 
 def override_pairs(text: str) -> tuple[tuple[str, str], ...]:

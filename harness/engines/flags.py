@@ -8,7 +8,7 @@ from types import MappingProxyType
 from harness.domain.build import Build, Fork, Tool
 from harness.domain.errors import BadInput
 from harness.domain.flags import Flags, FlagValue
-from harness.domain.patterns import compiled_pattern, override_pairs
+from harness.domain.patterns import compiled_pattern, gpu_buffers, override_pairs
 from harness.domain.suggest import did_you_mean
 from harness.engines.flag_spec import NONE, FlagKind, FlagSpec
 from harness.engines.flag_table import IK, MAINLINE
@@ -173,7 +173,7 @@ def _takes(spec: FlagSpec, value: FlagValue) -> bool:
 
 
 def _require_sayable(spec: FlagSpec, value: FlagValue, build: Build) -> None:
-    """Values that the flag has, but not with this tool.
+    """Values that the flag has, but not with this tool or build.
 
     Both forks' ``llama-bench`` split overrides at commas, so no pattern can hold one; the embedded engine does not. The
     embedded engine takes 0 and 1 only where ``llama-bench`` knows further words.
@@ -190,6 +190,8 @@ def _require_sayable(spec: FlagSpec, value: FlagValue, build: Build) -> None:
                 compiled_pattern(pattern)
         except BadInput as bad:
             raise _about(spec.name, bad) from bad
+    if spec.kind is FlagKind.OVERRIDES and not build.has_gpu_code and (buffers := gpu_buffers(str(value))):
+        raise Unsupported(f"{build.name} has no code for GPUs, so no buffer {buffers[0].name} for {spec.name}={value}")
     if spec.kind is FlagKind.OVERRIDES and build.tool is Tool.LLAMA_BENCH and "," in str(value):
         raise Unsupported(
             f"llama-bench splits '{spec.name}' at commas, so a pattern cannot hold one: {value!r};"

@@ -34,6 +34,8 @@ _QUANT = re.compile(
 )
 _HIDDEN_GPUS = re.compile(r"(CUDA|HIP|ROCR|GGML_VK)_VISIBLE_DEVICES=(-1)?$")
 _TOKENS = {"pp": 512, "tg": 64}
+_ALPHA = 0.01
+"""Error rate of a workload: a trap that somebody documented is looked for, not a change that nobody expects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ def request_of(pitfall: Pitfall, contrast: Contrast, line: ParsedLine, result: L
         line=(*words, "-p", tokens["pp"], "-n", tokens["tg"]),
         fork=line.fork,
         minutes=minutes,
+        alpha=_ALPHA,
         check_outputs=pitfall.effect == INERT,
     )
 

@@ -182,6 +182,16 @@ def test_a_comma_inside_a_pattern_is_unsupported_by_llama_bench_and_fine_embedde
     assert complete(wheel_build(Fork.LLAMA_CPP), {"ot": pattern}).get("ot") == pattern
 
 
+@pytest.mark.parametrize("buffer", ["CUDA0", "CUDA_Host", "ROCm1", "Vulkan0", "SYCL0", "Metal"])
+def test_a_buffer_of_gpus_is_unsupported_by_a_build_without_code_for_them(buffer: str) -> None:
+    """Told before it runs, and not by an engine that refuses it."""
+    with pytest.raises(Unsupported, match=f"no code for GPUs, so no buffer {buffer} for ot=a=CPU;exps={buffer}"):
+        complete(wheel_build(Fork.IK_LLAMA_CPP), {"ot": f"a=CPU;exps={buffer}"})
+    assert complete(IK, {"ot": f"exps={buffer}"}).get("ot") == f"exps={buffer}"
+    for of_the_cpu in ("CPU", "CPU_REPACK", "BLAS"):
+        assert complete(wheel_build(Fork.IK_LLAMA_CPP), {"ot": f"exps={of_the_cpu}"})
+
+
 def test_a_flag_that_this_build_does_not_know_yet_is_unsupported_unless_it_says_nothing() -> None:
     """An older build without ``-muge`` behaves as with ``-muge 0``."""
     older = help_flags(recording(Fork.IK_LLAMA_CPP, "help.txt")) - {

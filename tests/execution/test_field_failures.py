@@ -65,6 +65,7 @@ CRASHES = {
         "E-crash",
         "GGML_ASSERT(nrc_x%8 == 0) failed",
     ),
+    "ncmoe-vendor": ({"signal": signal.SIGSEGV}, "E-crash", "SIGSEGV; missing: pp32, tg4"),
     "ub1024-crash": ({"stdout": "[\n", "signal": signal.SIGSEGV}, "E-crash", "SIGSEGV; missing: pp32, tg4"),
     "compare-commits-pipe": ({"code": 139}, "E-crash", "SIGSEGV"),
     "oom-class, killed": ({"code": 137}, "E-killed", "perhaps by the kernel's memory killer"),

@@ -178,6 +178,15 @@ TRAPS = [
 ]
 
 
+@pytest.mark.parametrize(("number", "warned"), [(3837, False), (3838, True), (4840, True)])
+def test_numbers_of_operations_are_right_in_the_builds_of_their_documentation(number: int, warned: bool) -> None:
+    """The enumeration moved in build 3838, and the text did not follow."""
+    found = judge("llama-server -m m.gguf -op 26,0,27,0", IK, **known(number))[IK]
+    assert ("offload-policy-numbers" in ids(found)) is warned
+    told = next((one.why for one in found.findings if one.id == "offload-policy-numbers"), "")
+    assert ("since build 3838 these are 27, 28 and 30, and fused is 31 since 3869" in told) is warned
+
+
 @pytest.mark.parametrize(("trap", "line", "fork", "facts", "replacement"), TRAPS, ids=[case[0] for case in TRAPS])
 def test_traps(trap: str, line: str, fork: Fork, facts: dict[str, object], replacement: str) -> None:
     """Each documented trap that a line can have is found in one that has it, and not in what is offered instead."""

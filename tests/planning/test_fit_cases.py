@@ -60,3 +60,21 @@ def test_an_empty_fleet_fits_nothing() -> None:
     """No nodes is said as such."""
     reasons = {case.reason for case in fit(expand(MADE), []) if case.status is Status.NOT_APPLICABLE}
     assert "no node is of class cpu: there are no nodes" in reasons
+
+
+def test_a_buffer_of_a_gpu_that_no_job_sees_is_not_applicable_with_the_reason() -> None:
+    """By the GPUs that a job of the class gets: as many as the class asks for, or all that there are."""
+    made = matrix(
+        builds={"ik": {"fork": "ik_llama.cpp", "path": "/b/llama-bench"}},
+        node_classes={"any": {}, "one": {"min_gpus": 1}, "bare": {"no_gpu": True}},
+        flags={"ot": "exps=CUDA1"},
+        workloads=[{"pp": 64}],
+    )
+    nodes = [node(), node(gpus=2)]
+    found = {case.case.node_class.name: (case.status, case.reason) for case in fit(expand(made), nodes)}
+    assert found["any"] == (None, "")
+    assert found["one"] == (Status.NOT_APPLICABLE, "ot sends tensors to CUDA1: a job of class one has 1 GPU")
+    assert found["bare"][1] == "ot sends tensors to CUDA1: a job of class bare has no GPU"
+    assert {case.reason for case in fit(expand(made), [node(), node(gpus=1)])} > {
+        "ot sends tensors to CUDA1: a job of class any has 1 GPU"
+    }
