@@ -2,11 +2,11 @@
 
     python benchmarks/change_points.py               the tables of docs/explanation/change-points.md
     python benchmarks/change_points.py --calibrate   harness/history/clear_by_chance.py's table
-    python benchmarks/change_points.py --choose      what penalties and widths would do, on series of another seed
+    python benchmarks/change_points.py --choose      what other penalties, widths and rules would do, on another seed
 
 Nights are simulated: normal or heavy tails, neighbours that are alike, single wild nights, scatter that grows. Three
 seeds, so that nothing is scored on series that something was chosen by. CPU time some minutes each, less with
-``--series``.
+``--series``. ``--write`` puts the tables into the page between its marks.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
-from harness.history import changes
-from harness.history.changes import LEAST_NIGHTS, Found, analyse, clearest
+from harness.history import changes, noise
+from harness.history.changes import ALPHA, LEAST_NIGHTS, Found, analyse, clearest
 from harness.history.clear_by_chance import CHANCES, LENGTHS
 from harness.history.series import ChangeKind
 
@@ -33,7 +35,12 @@ CALIBRATING, CHOOSING, SCORING = 20261201, 20261202, 20261203
 NIGHTS = 90
 SD = 0.03
 AFTER = (3, 7, 20)
-SIZES = (0.02, 0.05, 0.10)
+SIZES = (0.03, 0.05, 0.10)
+WITHIN = (3, 5, 7, 10, 20)
+"""Nights after a step, of which one each is looked at."""
+ALIKE = 0.3
+"""How nights correlate of which the table of chances is made: a night is a little like the one before."""
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "change-points.md"
 
 
 # ---- simulated nights ------------------------------------------------------------------------------------------------
@@ -48,12 +55,9 @@ def alike(phi: float) -> Maker:
     """Nights of which neighbours correlate by ``phi``."""
 
     def make(random: np.random.Generator, nights: int) -> Nights:
-        new = random.normal(size=nights) * math.sqrt(1 - phi**2)
-        values = np.empty(nights)
-        values[0] = random.normal()
-        for night in range(1, nights):
-            values[night] = phi * values[night - 1] + new[night]
-        return values
+        new = random.normal(size=nights)
+        new[1:] *= math.sqrt(1 - phi**2)
+        return np.asarray(lfilter([1.0], [1.0, -phi], new))
 
     return make
 
@@ -77,13 +81,19 @@ def wider(random: np.random.Generator, nights: int) -> Nights:
     return values
 
 
+def widening(random: np.random.Generator, nights: int) -> Nights:
+    """Scatter that grows from night to night, to three times as large."""
+    return random.normal(size=nights) * np.linspace(1, 3, nights)
+
+
 STABLE: dict[str, Maker] = {
     "independent": white,
-    "neighbours correlate by 0.3": alike(0.3),
+    "scatter x 3 from the middle on": wider,
+    "neighbours correlate by 0.3": alike(ALIKE),
+    "scatter that grows slowly, x 3": widening,
     "neighbours correlate by 0.6": alike(0.6),
     "heavy tails (t, 4 df)": heavy,
     "one wild night in 30": wild,
-    "scatter x 3 from the middle on": wider,
 }
 
 
@@ -113,14 +123,47 @@ def false_at_the_end(make: Maker, seed: int, series: int, nights: int = NIGHTS) 
     return sum(bool(analyse(SD * make(random, nights)).changes) for _ in range(series)) / series
 
 
-def false_in_any_look(make: Maker, seed: int, series: int) -> float:
-    """Share of series in which at least one of the looks after each of 90 nights finds something."""
+def false_in_any_look(make: Maker, seed: int, series: int, *, row: int = 1, alpha: float = ALPHA) -> float:
+    """Share of series in which a change is told in one of the looks after each of 90 nights.
+
+    Args:
+        make: Makes the nights.
+        seed: Of the random numbers.
+        series: How many.
+        row: So many looks in a row have to tell one.
+        alpha: Of a look.
+    """
     random = np.random.default_rng(seed)
-    return sum(_ever(SD * make(random, NIGHTS)) for _ in range(series)) / series
+    return sum(_ever(SD * make(random, NIGHTS), row, alpha) for _ in range(series)) / series
 
 
-def _ever(values: Nights) -> bool:
-    return any(analyse(values[:end]).changes for end in range(LEAST_NIGHTS, len(values) + 1))
+def _ever(values: Nights, row: int, alpha: float) -> bool:
+    told = 0
+    for end in range(LEAST_NIGHTS, len(values) + 1):
+        told = told + 1 if analyse(values[:end], alpha).changes else 0
+        if told >= row:
+            return True
+    return False
+
+
+def nights_until(
+    size: float, sd: float, make: Maker, *, seed: int, series: int, row: int = 1, alpha: float = ALPHA
+) -> list[float]:
+    """For each series after how many nights a slowdown is told, one look a night from a 60th good one on."""
+    random = np.random.default_rng(seed)
+    return [_nights_until(size, sd * make(random, NIGHTS), row, alpha) for _ in range(series)]
+
+
+def _nights_until(size: float, values: Nights, row: int, alpha: float) -> float:
+    place = NIGHTS - 30
+    values[place:] += math.log1p(-size)
+    told = 0
+    for end in range(place + 1, len(values) + 1):
+        near = any(each.size < 0 and _near(each, place) for each in analyse(values[:end], alpha).changes)
+        told = told + 1 if near else 0
+        if told >= row:
+            return end - place
+    return math.inf
 
 
 def power(size: float, after: int, sd: float, *, seed: int, series: int) -> Hits:
@@ -180,23 +223,59 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def report(series: int) -> None:
-    """The tables of the page."""
-    _say("| 90 nights that do not change | told at the end | told in any of 81 looks, one a night |")
-    _say("|---|---|---|")
-    for name, make in STABLE.items():
+def report(series: int) -> dict[str, list[str]]:
+    """The tables of the page, by their marks there."""
+    errs = [
+        "| 90 nights that do not change | told at the end | told in any of 81 looks, one a night |",
+        "|---|---|---|",
+    ]
+    for number, (name, make) in enumerate(STABLE.items()):
         ends = false_at_the_end(make, SCORING, series)
-        looks = false_in_any_look(make, SCORING + 1, series // 8)
-        _say(f"| {name} | {100 * ends:.1f} % | {100 * looks:.1f} % |")
-    _say("\n| step | SD | found after 3 / 7 / 20 nights | its very night | in the named range | size in the interval |")
-    _say("|---|---|---|---|---|---|")
-    for sd in (0.01, SD):
-        for size in SIZES:
-            _say(_power_row(size, sd, series // 4))
-    _say("\n| planted | told as step | as drift | not told |")
-    _say("|---|---|---|---|")
-    for name, told in shapes(SCORING + 3, series // 8).items():
-        _say(f"| {name} | {' | '.join(f'{100 * share:.0f} %' for share in told)} |")
+        of = series // 2 if number < 3 else series // 5  # noqa: PLR2004 - the goals are about the first three
+        looks = false_in_any_look(make, SCORING + 1, of)
+        errs.append(f"| {name} | {100 * ends:.1f} % | {_share(looks, of)} |")
+    until = [
+        f"| step | nights | told within {' / '.join(map(str, WITHIN))} nights | half of them within |",
+        "|---|---|---|---|",
+    ]
+    for sd in (0.01, 0.02, SD):
+        until += [_until_row(size, sd, white, "", series // 10) for size in SIZES]
+    until.append(_until_row(0.10, 0.02, alike(ALIKE), ", neighbours correlate by 0.3", series // 10))
+    found = [
+        "| step | SD | found after 3 / 7 / 20 nights | its very night | in the named range | size in the interval |",
+        "|---|---|---|---|---|---|",
+    ]
+    found += [_power_row(size, sd, series // 4) for sd in (0.01, SD) for size in SIZES]
+    told = ["| planted | told as step | as drift | not told |", "|---|---|---|---|"]
+    for name, shares in shapes(SCORING + 3, series // 8).items():
+        told.append(f"| {name} | {' | '.join(f'{100 * share:.0f} %' for share in shares)} |")
+    return {"errs": errs, "until": until, "finds": found, "shapes": told}
+
+
+def _share(share: float, of: int) -> str:
+    """A share with two standard errors."""
+    return f"{100 * share:.1f} ± {200 * math.sqrt(max(share, 1 / of) * (1 - share) / of):.1f} %"
+
+
+def _until_row(size: float, sd: float, make: Maker, words: str, series: int) -> str:
+    nights = nights_until(size, sd, make, seed=SCORING + 4, series=series)
+    within = " / ".join(f"{100 * sum(each <= most for each in nights) / len(nights):.0f}" for most in WITHIN)
+    middle = float(np.median(nights))
+    half = f"{middle:.0f} nights" if math.isfinite(middle) else "none of 30 nights"
+    return f"| {100 * size:.0f} % | SD {100 * sd:.0f} %{words} | {within} % | {half} |"
+
+
+def write(tables: dict[str, list[str]]) -> None:
+    """Put tables between their marks on the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, lines in tables.items():
+        marks = (f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
+        before, begin, rest = text.partition(marks[0])
+        _, end, after = rest.partition(marks[1])
+        if not end:
+            sys.exit(f"{PAGE} has no place for the table '{name}'")
+        text = "\n".join([f"{before}{begin}", "", *lines, "", f"{end}{after}"])
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def _power_row(size: float, sd: float, series: int) -> str:
@@ -216,10 +295,10 @@ _PARTS: Sequence[Callable[[Hits], float]] = (
 
 
 def calibrate(series: int) -> None:
-    """The clearest step of series that do not change, by length."""
+    """The clearest step of series that do not change and whose neighbours are a little alike, by length."""
     for nights in LENGTHS:
         random = np.random.default_rng((CALIBRATING, nights))
-        clear = [clearest(SD * white(random, nights)) for _ in range(series)]
+        clear = [clearest(SD * alike(ALIKE)(random, nights)) for _ in range(series)]
         told = ", ".join(f"{value:.2f}" for value in np.quantile(clear, [1 - chance for chance in CHANCES]))
         _say(f"    {nights}: ({told}),")
 
@@ -240,23 +319,56 @@ def choose(series: int) -> None:
         _say(f"drop {drop}, width {width}: in the range {held}, in the interval {covered}")
 
 
+def rules(series: int) -> list[str]:
+    """What else could be done about scatter that grows, as a table."""
+    told = [
+        "| rule | false: independent / x 3 / alike by 0.3 | 10 % at SD 2 %: within 3 / 5 / 7 nights |",
+        "|---|---|---|",
+    ]
+    for prior, row, alpha, name in RULES:
+        with mock.patch.object(noise, "_PRIOR_NIGHTS", prior):
+            false = [
+                false_in_any_look(make, CHOOSING + 4, series, row=row, alpha=alpha)
+                for make in (white, wider, alike(ALIKE))
+            ]
+            nights = nights_until(0.10, 0.02, white, seed=CHOOSING + 5, series=series, row=row, alpha=alpha)
+        within = [sum(each <= most for each in nights) / series for most in WITHIN[:3]]
+        told.append(f"| {name} | {_percent(false)} | {_percent(within)} |")
+    return told
+
+
+RULES = (
+    (noise._PRIOR_NIGHTS, 1, ALPHA, "as it is"),  # noqa: SLF001 - what is chosen here
+    (1e9, 1, ALPHA, "the scatter of the whole series alone"),
+    (0.0, 1, ALPHA, "the scatter of each side alone (Welch)"),
+    (noise._PRIOR_NIGHTS, 2, 2 * ALPHA, "twice the error rate, and a second look confirms"),  # noqa: SLF001
+    (noise._PRIOR_NIGHTS, 1, ALPHA / 4, "a quarter of the error rate"),  # noqa: SLF001
+)
+
+
 def _percent(shares: Sequence[float]) -> str:
     return " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
 
 
 def main() -> None:
-    """Write what is asked to standard output."""
+    """Write what is asked to standard output, or into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--choose", action="store_true")
-    parser.add_argument("--series", type=int, default=0, help="series of each row [6000, 2000 or 1000]")
+    parser.add_argument("--rules", action="store_true", help="the page's table of other rules")
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("--series", type=int, default=0, help="series of each row [6000, 2000, 200 or 1000]")
     given = parser.parse_args()
     if given.calibrate:
         calibrate(given.series or 6000)
     elif given.choose:
         choose(given.series or 2000)
     else:
-        report(given.series or 1000)
+        tables = {"rules": rules(given.series or 200)} if given.rules else report(given.series or 1000)
+        for lines in tables.values():
+            _say("\n".join([*lines, ""]))
+        if given.write:
+            write(tables)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,29 @@
 """Where a series of nights changed its level: ``ruptures`` proposes, a test that knows its false alarms disposes.
 
 Proposals are the best segmentation under a low penalty. Then the least clear change goes, one at a time, until each
-that is left is clear against its own neighbours' stretch: in standard errors under both estimates of the scatter, by a
-distribution of the clearest place in nights that do not change, simulated for each length.
+that is left is clear against its own neighbours' stretch: by the scatter of the nights on its two sides, under both
+estimates of the whole series' own, and by a distribution of the clearest place in nights that do not change, simulated
+for each length.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 import ruptures as rpt
+from numpy.typing import NDArray
 
-from harness.history.clear_by_chance import chance_of
+from harness.history.clear_by_chance import CHANCES, chance_of
 from harness.history.fits import Steps, left_by_levels, steps, trend
-from harness.history.noise import Floats, Noise, noise_beside, noise_of_differences, wider_beside, without_excursions
+from harness.history.noise import Floats, Noise, excursions, noise_beside, noise_of_differences, scatter_beside
 from harness.history.series import ChangeKind
+from harness.judging.special import ndtri, stdtr
 
-ALPHA = 0.005
+ALPHA = 0.0015
 """A change is told where one look would find it in so few of all series that don't change."""
 LEAST_NIGHTS = 10
 SHORTEST = 3
@@ -29,6 +32,7 @@ _LOW_PENALTY = 2.5
 """In variances and logarithms of the number of nights: low enough to propose all that the test then lets pass."""
 _SURE_DROP = 5.0
 """Places whose fit is worse by no more than this (twice a log likelihood) hold the true one in 95 %."""
+_LEAST_TAIL = 1e-300
 _HALF_WIDTH = 2.3
 """Of an interval in standard errors: 1.96, and what is lost by looking where the change is largest."""
 
@@ -88,16 +92,28 @@ def analyse(logs: Sequence[float], alpha: float = ALPHA) -> Analysis:
         raise ValueError("a value is not finite")
     if len(raw) < LEAST_NIGHTS:
         return Analysis((), (False,) * len(raw))
-    values, moved = without_excursions(raw)
-    search = _Search(values)
+    far = excursions(raw)
+    nights = np.flatnonzero(~far)
+    if len(nights) < LEAST_NIGHTS:
+        return Analysis((), tuple(map(bool, far)))
+    search = _Search(raw[nights])
     places = search.clear(search.proposed(), alpha)
-    return Analysis(tuple(search.described(places)), tuple(map(bool, moved)))
+    found = tuple(_of_all(each, nights) for each in search.described(places))
+    return Analysis(found, tuple(map(bool, far)))
+
+
+def _of_all(found: Found, nights: NDArray[np.intp]) -> Found:
+    """The same with the indices that its nights have among all, those that lie far off included."""
+    before, after, earliest, latest = (
+        int(nights[each]) for each in (found.before, found.after, found.earliest, found.latest)
+    )
+    return replace(found, before=before, after=after, earliest=earliest, latest=latest)
 
 
 def clearest(values: Floats) -> float:
-    """How clear the clearest step of a whole series is, in standard errors: what `clear_by_chance` tabulates."""
-    kept, _ = without_excursions(values)
-    return _Search(kept).clarity([], 0).clear
+    """How clear the clearest step of a whole series is, as a normal deviate: what `clear_by_chance` tabulates."""
+    kept = values[~excursions(values)]
+    return _Search(kept).clarity([], 0).clear if len(kept) >= LEAST_NIGHTS else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +124,9 @@ class _Clarity:
         start: Where the stretch begins.
         end: Where it ends.
         place: The best place, an index into the series.
-        clear: How clear it is there: the smaller figure of both estimates of the scatter, each widened where one side
-            of it scatters more than the whole.
-        found: All places, under the estimate that gave the smaller figure.
+        clear: How clear it is there, as a deviate of the normal distribution that is as rare: the smaller figure of
+            both estimates of the scatter, each with what the nights of its two sides say.
+        found: All places in standard errors, under the estimate that gave the smaller figure.
         noise: That estimate.
     """
 
@@ -168,7 +184,7 @@ class _Search:
 
     def _step(self, seen: _Clarity) -> Found:
         at = seen.place - seen.start
-        near = np.flatnonzero(seen.found.clarity**2 >= seen.clear**2 - _SURE_DROP)
+        near = np.flatnonzero(seen.found.clarity**2 >= seen.found.clarity[at] ** 2 - _SURE_DROP)
         return Found(
             ChangeKind.STEP,
             before=seen.place - 1,
@@ -178,7 +194,7 @@ class _Search:
             level=float(self._values[seen.start : seen.place].mean()),
             size=float(seen.found.sizes[at]),
             error=float(_HALF_WIDTH * seen.found.errors[at]),
-            p=chance_of(seen.clear, len(self._values)),
+            p=self._told(seen),
         )
 
     def _drift(self, run: Sequence[_Clarity]) -> Found:
@@ -193,8 +209,12 @@ class _Search:
             level=line.begin,
             size=line.change,
             error=_HALF_WIDTH * line.error,
-            p=min(chance_of(each.clear, len(self._values)) for each in run),
+            p=min(map(self._told, run)),
         )
+
+    def _told(self, seen: _Clarity) -> float:
+        """Its chance, of which what is below the table is not told apart."""
+        return max(CHANCES[-1], chance_of(seen.clear, len(self._values)))
 
     def clarity(self, places: list[int], at: int) -> _Clarity:
         """How clear the change number ``at`` is between its neighbours; of no places the clearest of the series."""
@@ -211,9 +231,15 @@ class _Search:
         found = steps(stretch, noise)
         inner = found.clarity[SHORTEST : len(stretch) - SHORTEST + 1]
         best = SHORTEST + int(np.argmax(inner))
-        wider = wider_beside(stretch, best, noise)
-        sure = Steps(found.sizes, found.errors * wider)
-        return _Clarity(start, end, start + best, float(sure.clarity[best]), sure, noise)
+        beside = scatter_beside(stretch, best, noise)
+        sure = Steps(found.sizes, found.errors * beside.wider)
+        clear = _as_normal(float(sure.clarity[best]), beside.freedom)
+        return _Clarity(start, end, start + best, clear, sure, noise)
+
+
+def _as_normal(t: float, freedom: float) -> float:
+    """The deviate of the normal distribution that is as rare as this one of Student's."""
+    return -ndtri(max(_LEAST_TAIL, stdtr(freedom, -t)))
 
 
 def _same_way(seen: Sequence[_Clarity]) -> Iterator[list[_Clarity]]:

@@ -21,10 +21,16 @@ of one page is nothing to tell."""
 
 _WINDOW = 5
 """A median of five nights follows what lasts three of them, and nothing shorter."""
+_NEAR = 14
+"""From so many differences around it a night's own neighbourhood tells how far is far."""
 _FAR = 3.5
 _TO_SD = 1.4826
 """Of a normal distribution the standard deviation over the median of absolute values."""
 _MOST_ALIKE = 0.9
+_PRIOR_NIGHTS = 4.0
+"""So many nights the scatter of the whole series counts beside those of one side of a step. Without them three nights
+that are alike by chance look like a sure step; with many a machine that became noisy has steps all the time."""
+_LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +46,32 @@ class Noise:
     sd: float
 
 
-def without_excursions(values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Put nights that lie far off, alone or with one neighbour, to the median of the nights around them.
+def excursions(values: Floats) -> NDArray[np.bool_]:
+    """Which nights lie far off, alone or with one neighbour: nothing is to be made of them.
 
-    Not to the edge of what is near: two such nights beside an ordinary one would still look like a step.
+    Far is measured by the nights around, too: where a machine became noisy no night is strange for being as noisy as
+    the others.
 
     Args:
         values: Log figures, one a night.
-
-    Returns:
-        The values, and which were moved.
     """
     if len(values) < _WINDOW:
-        return values, np.zeros(len(values), dtype=bool)
-    inner = np.median(np.lib.stride_tricks.sliding_window_view(values, _WINDOW), axis=1)
-    half = _WINDOW // 2
-    around = np.concatenate([np.repeat(inner[:1], half), inner, np.repeat(inner[-1:], half)])
-    most = _FAR * max(LEAST_SD, _robust_sd(np.diff(values)) / np.sqrt(2))
-    far = np.abs(values - around) > most
-    return np.where(far, around, values), far
+        return np.zeros(len(values), dtype=bool)
+    around = _running_median(values, _WINDOW)
+    steps = np.abs(np.diff(values))
+    usual = np.full(len(values), np.median(steps))
+    if len(steps) > _NEAR:
+        usual = np.maximum(usual, _running_median(np.append(steps, steps[-1]), _NEAR))
+    far: NDArray[np.bool_] = np.abs(values - around) > _FAR * np.maximum(LEAST_SD, _TO_SD * usual / np.sqrt(2))
+    return far
+
+
+def _running_median(values: Floats, window: int) -> Floats:
+    """The median of so many values around each; at the ends that of the first and the last so many."""
+    inner = np.median(np.lib.stride_tricks.sliding_window_view(values, window), axis=1)
+    before = (len(values) - len(inner)) // 2
+    after = len(values) - len(inner) - before
+    return np.concatenate([np.repeat(inner[:1], before), inner, np.repeat(inner[-1:], after)])
 
 
 def noise_of_differences(values: Floats) -> Noise:
@@ -89,8 +102,21 @@ def noise_beside(values: Floats, steps: Sequence[int]) -> Noise:
     return Noise(phi, max(LEAST_SD, float(np.sqrt(new @ new / freedom))))
 
 
-def wider_beside(values: Floats, place: int, noise: Noise) -> float:
-    """By how much a step is less sure than the noise says, since one side of it scatters more: at least 1.
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """How sure a step is of which each side has a scatter of its own.
+
+    Attributes:
+        wider: Its standard error over the one that the noise of the whole series says.
+        freedom: Degrees of freedom of that standard error, as Welch and Satterthwaite have them.
+    """
+
+    wider: float
+    freedom: float
+
+
+def scatter_beside(values: Floats, place: int, noise: Noise) -> Beside:
+    """What the nights on both sides of a step say of their scatter, the series' own counting as a few nights more.
 
     Args:
         values: A stretch of log figures.
@@ -98,9 +124,23 @@ def wider_beside(values: Floats, place: int, noise: Noise) -> float:
         noise: How the whole series scatters.
     """
     usual = noise.sd**2 / (1 - noise.phi**2)
-    sides = (values[:place], values[place:])
-    seen = sum(max(usual, float(side.var(ddof=1))) / len(side) for side in sides)
-    return float(np.sqrt(seen / sum(usual / len(side) for side in sides)))
+    parts, expected, below = [], 0.0, 0.0
+    for side in (values[:place], values[place:]):
+        nights, alike = len(side), _of_mean(len(side), noise.phi)
+        # Nights that are alike lie nearer to their own mean than the scatter is wide.
+        seen = float(side.var(ddof=1)) * (nights - 1) / max(_LEAST_SHARE * (nights - 1), nights - alike)
+        freedom = _PRIOR_NIGHTS + nights - 1
+        variance = (_PRIOR_NIGHTS * usual + (nights - 1) * seen) / freedom
+        parts.append(variance * alike / nights)
+        expected += usual * alike / nights
+        below += parts[-1] ** 2 / freedom
+    return Beside(float(np.sqrt(sum(parts) / expected)), sum(parts) ** 2 / below)
+
+
+def _of_mean(nights: int, phi: float) -> float:
+    """The variance of a mean over that of as many independent nights."""
+    apart = np.arange(1, nights)
+    return 1 + 2 * float(np.sum((1 - apart / nights) * phi**apart))
 
 
 def _bounded(phi: float) -> float:
