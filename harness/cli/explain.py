@@ -68,6 +68,9 @@ def _planned(journals: tuple[Path, ...]) -> JournalState:
     if not state.planned:
         message = "no case is planned in it: not a journal, or one whose first lines are lost"
         raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{state.path}")
+    for each in state.problems:
+        place = f"{state.path}, line {each.line}" if each.line else f"{state.path}"
+        click.echo(one_line(f"note: {place}: {each.message}"), err=True)
     return state
 
 

@@ -109,6 +109,17 @@ def test_a_name_that_fits_none_or_several_is_told(deep: JournalState) -> None:
     assert the_case(deep, contrast_at(0).id) == contrast_at(0).id
 
 
+def test_lines_that_cannot_be_read_are_told_beside_the_answer(deep: JournalState, tmp_path: Path) -> None:
+    """Planted: a broken line in the middle; the answer itself is as it was."""
+    lines = deep.path.read_bytes().split(b"\n")
+    broken = tmp_path / "journal.jsonl"
+    broken.write_bytes(b"\n".join([*lines[:5], b"[1, 2", *lines[5:]]))
+    asked = [CliRunner().invoke(cli, ["explain", "tg100.d1000", str(path)]) for path in (deep.path, broken)]
+    assert asked[0].stderr == ""
+    assert "line 6: " in asked[1].stderr
+    assert asked[1].stdout == asked[0].stdout
+
+
 def test_json_and_markdown_hold_the_same(deep: JournalState) -> None:
     data = json.loads(shown("tg100.d1000", str(deep.path), "--format", "json"))
     assert data["depth"]["depths"] == list(DEPTHS)
