@@ -60,7 +60,7 @@ def lint(  # noqa: PLR0917 - click passes by name
     reports: Path | None,
     form: str,
 ) -> None:
-    """Warn about a command line of llama-bench, llama-server, llama-cli or llama-perplexity of either fork.
+    """Warn about a command line of llama-bench, -server, -cli, -perplexity, -sweep-bench or -batched-bench of a fork.
 
     The line is one argument, split as a shell would split it, or the words after --. It is never run: its options and
     values are held against the flag tables, and against the documented pitfalls.

@@ -28,6 +28,8 @@ class Program(StrEnum):
     SERVER = "llama-server"
     CLI = "llama-cli"
     PERPLEXITY = "llama-perplexity"
+    SWEEP = "llama-sweep-bench"
+    BATCHED = "llama-batched-bench"
 
 
 @dataclass(frozen=True, slots=True)

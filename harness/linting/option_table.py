@@ -68,6 +68,15 @@ _BENCH_BARE: Mapping[Fork, tuple[tuple[str, ...], ...]] = {
     ),
     Fork.IK_LLAMA_CPP: (("-h", "--help"), ("-v", "--verbose")),
 }
+_OWN_VALUED: Mapping[Program, tuple[tuple[str, ...], ...]] = {
+    Program.SWEEP: (("--sweep-stride",), ("--output-format",)),
+    Program.BATCHED: (("-npp",), ("-ntg",), ("-npl",), ("--output-format",)),
+}
+_OWN_BARE: Mapping[Program, tuple[tuple[str, ...], ...]] = {
+    Program.SWEEP: (("--sweep-memory",),),
+    Program.BATCHED: (("-pps",), ("-tgs",)),
+}
+"""Options that these programs have beside those of the common parser."""
 _MORE_WORDS: Mapping[Fork, Mapping[str, Mapping[str, FlagValue]]] = {
     Fork.LLAMA_CPP: {
         "-fa": {"on": 1, "1": 1, "enabled": 1, "true": 1, "off": 0, "0": 0, "disabled": 0, "false": 0, "auto": "auto"},
@@ -123,7 +132,9 @@ class Removed:
 @cache
 def options_of(fork: Fork, program: Program) -> Mapping[str, Option]:
     """All options by each of their spellings."""
-    listed = _bench(fork) if program is Program.BENCH else _common(fork)
+    listed = [*(_bench(fork) if program is Program.BENCH else _common(fork))]
+    listed += [Option(names, valued=True) for names in _OWN_VALUED.get(program, ())]
+    listed += [Option(names, valued=False) for names in _OWN_BARE.get(program, ())]
     return {name: option for option in listed for name in option.names}
 
 

@@ -226,6 +226,16 @@ def _integer(part: Part, option: Option, line: ParsedLine) -> Finding | None:
     return _finding(Sort.SPELLING, "no-whole-number", part, line, why, "write the number out", ())
 
 
+def _output_format(part: Part, option: Option, line: ParsedLine) -> Finding | None:
+    """Help and readme of ik_llama.cpp say ``table`` and ``csv``; its parser takes two words."""
+    timing = line.program in (Program.SWEEP, Program.BATCHED) and "--output-format" in option.names
+    if not timing or part.value is None or part.value in ("md", "jsonl"):
+        return None
+    why = f"{line.program} takes md or jsonl, whatever its help says: '{part.value}' ends with an error"
+    edits = (Edit(part, (part.name, "md")),) if part.value == "table" else ()
+    return _finding(Sort.SPELLING, "bad-value", part, line, why, "md, which it prints by itself, or jsonl", edits)
+
+
 def _value(part: Part, option: Option, line: ParsedLine) -> Finding | None:
     """A value that the flag does not have."""
     if option.spec is None or part.value is None or not option.valued:
@@ -275,5 +285,6 @@ _RULES: tuple[Callable[[Part, Option, ParsedLine], Finding | None], ...] = (
     _model_path,
     _reduction,
     _integer,
+    _output_format,
     _value,
 )

@@ -62,6 +62,17 @@ CASES = [
     ("llama-bench -m m.gguf -mmp 0 --progress", MAINLINE, ["other-programs-option"], "-lm none --progress"),
     ("llama-bench -m m.gguf -p 512-2048*2 -fa on,off --delay 5", MAINLINE, [], ""),
     ("llama-bench -m m.gguf -fmoe 1 --progress -nopo 0", MAINLINE, ["other-programs-option"], "-m m.gguf --progress"),
+    # Spelling: the programs that time prompts and generations in one row.
+    ("llama-sweep-bench -m m.gguf -c 8192 -ub 512 -mla 3 -fa on -wb --sweep-stride 2 --sweep-memory", IK, [], ""),
+    ("llama-sweep-bench -m m.gguf -c 8192 -mla 3 --output-format table", IK, ["bad-value"], "--output-format md"),
+    ("llama-sweep-bench -m m.gguf -c 8192 -mla 3 -fmoe -fa 1", IK, ["removed-option"], "-mla 3 -fa 1"),
+    ("llama-batched-bench -m m.gguf -npp 128,256 -ntg 8 -npl 1,2 -pps -tgs -lm mmap", MAINLINE, [], ""),
+    (
+        "llama-batched-bench -m m.gguf -npp 128 --sweep-stride 2 -lm mmap",
+        MAINLINE,
+        ["unknown-option"],
+        "",
+    ),
     # Spelling: servers and their like.
     (
         "llama-server -m m.gguf -fmoe 1 -mqkv",
