@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -57,9 +58,12 @@ def _run(program: str, arguments: tuple[str, ...], cwd: Path, env: dict[str, str
     os.environ.clear()
     os.environ.update(env)
     sys.argv = [program, *arguments]
-    if program == "pytest":
-        sys.exit(int(pytest.main(list(arguments))))
+    try:
+        if program == "pytest":
+            sys.exit(int(pytest.main(list(arguments))))
 
-    from harness.cli.main import entry  # noqa: PLC0415 - read already, by the process that this one is a fork of
+        from harness.cli.main import entry  # noqa: PLC0415 - read already, by the process that this one is a fork of
 
-    entry()
+        entry()
+    finally:
+        atexit._run_exitfuncs()  # a fork of multiprocessing ends without: a driver of Ray leaves its cluster there

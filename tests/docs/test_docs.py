@@ -18,6 +18,7 @@ import pytest
 from error_page import page as error_page
 from error_page import told_of_slugs
 from flag_page import page
+from forked import run_forked
 from pitfall_page import page as pitfall_page
 
 from harness.cli.main import cli
@@ -104,6 +105,7 @@ def test_the_documentation_builds_without_warnings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.timeout(600)  # ten commands, of which four measure
 def test_the_tutorials_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command of the tutorial runs in its order, but for the installation and the whole matrix: CI runs those.
 
@@ -133,11 +135,9 @@ def test_the_tutorials_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def _run(line: str, port: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(line)
-    module = {"pytest": "pytest", "moe-harness": "harness.cli"}[program]
     if arguments[:2] == ["fleet", "up"]:
         arguments += ["--port", port]
-    argv = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    return run_forked(program, *arguments, cwd=folder)
 
 
 def _free_port() -> int:
@@ -159,8 +159,7 @@ def test_the_calibration_pages_commands_run(tmp_path: Path, monkeypatch: pytest.
     for command in commands:
         arguments = shlex.split(re.sub(r"--minutes \d+", "--minutes 0.1", command))
         arguments += next((more for words, more in CHEAPER.items() if words in command), [])
-        line = [sys.executable, "-m", "harness.cli", *arguments]
-        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = run_forked("moe-harness", *arguments, cwd=tmp_path)
         assert done.returncode in {0, 1, 3}, f"{command}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
     assert len(commands) == 3

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -21,10 +22,25 @@ from harness.reporting.replay import read_journal
 _PATIENCE_S = 90.0
 
 
+@pytest.fixture
+def start(project: pytest.Pytester) -> Iterator[Callable[..., Driver]]:
+    """Starts a driver of which nothing stays, also where the test fails: it would hold up all that come after."""
+    started: list[Driver] = []
+
+    def begin(executor: str, blocks: int = 60) -> Driver:
+        started.append(Driver(project.path, executor, blocks))
+        return started[-1]
+
+    yield begin
+    for driver in started:
+        driver.process.kill()
+        driver.process.wait()
+
+
 class Driver:
     """A real ``pytest -m moe`` in a process of its own, on a project's long matrix."""
 
-    def __init__(self, project: Path, executor: str, blocks: int = 60) -> None:
+    def __init__(self, project: Path, executor: str, blocks: int) -> None:
         self.reports = project / "moe-reports"
         matrix = project / "matrices" / "local.toml"
         matrix.write_text(endless(matrix.read_text(), blocks))
@@ -85,10 +101,10 @@ def assert_accounted_for(reports: Path) -> None:
     ("executor", "how"), [("local", signal.SIGKILL), ("local", signal.SIGHUP), ("ray", signal.SIGKILL)]
 )
 def test_a_killed_driver_leaves_no_process_and_a_whole_journal(
-    project: pytest.Pytester, executor: str, how: signal.Signals
+    start: Callable[..., Driver], executor: str, how: signal.Signals
 ) -> None:
     """Kill the driver while an engine measures."""
-    driver = Driver(project.path, executor)
+    driver = start(executor)
     driver.wait_for_runs(3)
     driver.engine()
     below = driver.below()
@@ -101,9 +117,9 @@ def test_a_killed_driver_leaves_no_process_and_a_whole_journal(
 
 
 @pytest.mark.parametrize("executor", NAMES)
-def test_sigterm_ends_as_ctrl_c_does(project: pytest.Pytester, executor: str) -> None:
+def test_sigterm_ends_as_ctrl_c_does(start: Callable[..., Driver], executor: str) -> None:
     """CI systems cancel with TERM."""
-    driver = Driver(project.path, executor)
+    driver = start(executor)
     driver.wait_for_runs(3)
     below = driver.below()
     driver.process.terminate()
@@ -116,9 +132,11 @@ def test_sigterm_ends_as_ctrl_c_does(project: pytest.Pytester, executor: str) ->
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("executor", NAMES)
-def test_ctrl_c_ends_at_once_and_reports_what_was_measured(project: pytest.Pytester, executor: str, times: int) -> None:
+def test_ctrl_c_ends_at_once_and_reports_what_was_measured(
+    start: Callable[..., Driver], executor: str, times: int
+) -> None:
     """SIGINT, also from an impatient user: pytest's own exit code, JUnit written, nothing left."""
-    driver = Driver(project.path, executor)
+    driver = start(executor)
     driver.wait_for_runs(3)
     below = driver.below()
     for _ in range(times):
@@ -131,9 +149,9 @@ def test_ctrl_c_ends_at_once_and_reports_what_was_measured(project: pytest.Pytes
     assert "Traceback" not in driver.log.read_text()
 
 
-def test_a_killed_engine_is_a_finding_and_the_run_goes_on(project: pytest.Pytester) -> None:
+def test_a_killed_engine_is_a_finding_and_the_run_goes_on(start: Callable[..., Driver]) -> None:
     """An engine is killed with -9: its arm fails and names the signal, the other arm's cases are measured."""
-    driver = Driver(project.path, "local", blocks=8)
+    driver = start("local", blocks=8)
     driver.wait_for_runs(3)
     victim = driver.engine()
     victim.kill()

@@ -110,7 +110,7 @@ def _listening(process: psutil.Process) -> set[str]:
 
 
 def _wait_for(file: Path, text: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (file.exists() and text in file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
