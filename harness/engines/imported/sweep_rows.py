@@ -101,6 +101,7 @@ def read_sweeps(text: str, source: str) -> Imported:
         problems += [entry for entry in found if isinstance(entry, ImportProblem)]
         failed = any(block.line < line and (after is None or line < after.line) for line in failures)
         problems += _missing(block, source, failed=failed)
+    problems += _alike(whole, source)
     forms = sorted({row.program.removeprefix("llama-").removesuffix("-bench") for row in rows})
     return Imported(tuple(rows), tuple(problems), ",".join(forms))
 
@@ -135,6 +136,24 @@ def _missing(block: _Block, source: str, *, failed: bool) -> list[ImportProblem]
     return [
         ImportProblem("E-incomplete-output" if lost else "E-not-run", where, words, row_lost=False)
         for words, lost in told
+    ]
+
+
+def _alike(blocks: Iterable[_Block], source: str) -> list[ImportProblem]:
+    """Several tables that say the same of themselves: only what people write around them may tell them apart."""
+    groups: dict[object, list[_Block]] = {}
+    for block in blocks:
+        groups.setdefault((block.program, block.fork, *sorted(block.said.items())), []).append(block)
+    return [
+        ImportProblem(
+            "E-alike-tables",
+            f"{source}, line {same[1].line}",
+            f"{len(same)} runs of {same[0].program} say the same of how they were measured: taken for processes of one"
+            " way of running; put them into files of their own where they are not",
+            row_lost=False,
+        )
+        for same in groups.values()
+        if len(same) > 1
     ]
 
 
