@@ -33,6 +33,8 @@ _TYPES: dict[str, type[str | int]] = {
     "t": str, "case": str, "job": str, "host": str, "why": str, "try": int, "processes": int,
 }  # fmt: skip
 
+MOST_PROBLEMS = 100
+"""Lines that are named; of a file that is no journal, or a damaged one, each could be one, and more are counted."""
 _MAX_SHOWN = 200
 _SURROGATE = rb"\ud"
 """An escape that may be half a character: no text that can be written or hashed."""
@@ -131,6 +133,7 @@ class _Replay:
         self._jobs: dict[str, JobTry] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._problems: list[Problem] = []
+        self._unlisted = 0
         self._left: dict[str, LeftToNight] = {}
         self._choice: Choice | None = None
         self._of: Shard | None = None
@@ -159,23 +162,35 @@ class _Replay:
 
     def line(self, number: int, line: bytes) -> None:
         """Take a line that has its end."""
-        if not line.strip():
-            return
-        try:
-            self._take(_parse(line, self._path, number))
-        except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
-            self._problems.append(Problem(number, _short(error)))
+        if wrong := self._fault(number, line):
+            self._lose(number, wrong)
 
     def tail(self, number: int, line: bytes) -> None:
         """Take what comes after the last line break: nothing, a whole event, or the last words of a killed writer."""
-        before = len(self._problems)
-        self.line(number, line)
-        if len(self._problems) > before:
+        if self._fault(number, line):
             self._torn += 1
-            self._problems[-1] = Problem(number, "the last line is cut short, its writer was killed")
+            self._lose(number, "the last line is cut short, its writer was killed")
+
+    def _fault(self, number: int, line: bytes) -> str:
+        """Take a line; why it can't be used, or nothing."""
+        if not line.strip():
+            return ""
+        try:
+            self._take(_parse(line, self._path, number))
+        except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
+            return _short(error)
+        return ""
+
+    def _lose(self, number: int, why: str) -> None:
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(Problem(number, why))
+        else:
+            self._unlisted += 1
 
     def state(self) -> JournalState:
         """What was read."""
+        if self._unlisted:
+            self._problems.append(Problem(0, f"{self._unlisted} more lines can't be used"))
         missing = (self._run.cases if self._run else 0) - len(self._planned)
         if missing > 0:
             self._problems.append(Problem(0, f"{missing} planned cases have no line: the plan was cut short"))
