@@ -209,8 +209,10 @@ def test_a_broken_line_of_json_is_named_and_the_rest_stands() -> None:
 
 def test_a_sweep_that_begins_again_is_another_process() -> None:
     """Two processes in one file, and not one that was measured twice; that nothing tells them apart is said."""
-    for name in ("sweep", "sweep jsonl"):
-        twice = read(SAMPLES[name] + SAMPLES[name])
+    rows = "".join(f"{line}\n" for line in SAMPLES["sweep"].split("\n") if line.startswith("|   128"))
+    again = [(name, SAMPLES[name]) for name in ("sweep", "sweep jsonl", "memory")]
+    for name, more in [*again, ("sweep", rows)]:
+        twice = read(SAMPLES[name] + more)
         assert slugs(twice) == ["E-alike-tables"]
         assert "2 runs of llama-sweep-bench say the same" in twice.problems[0].lost
         assert len(twice.rows) == 2 * len(read(SAMPLES[name]).rows)
@@ -240,6 +242,32 @@ def test_the_build_is_read_where_a_log_says_it() -> None:
     said = "build: 6123 (79c1160b) with cc (Debian 12.2.0-14) 12.2.0 for x86_64-linux-gnu\n"
     row = read(said + TABLE).rows[0]
     assert (row.build.number, row.build.commit) == (6123, "79c1160b")
+
+
+def test_gaps_of_a_damaged_file_are_counted_and_not_gone_through() -> None:
+    """A step of one token up to two billion, and lists of a thousand sizes each."""
+    row = "|   512 |    128 | {0:6d} |    0.300 |  1706.67 |    1.300 |    98.46 |\n"
+    found = read(TABLE + row.format(1) + row.format(2**31))
+    assert found.problems[0].lost == "the sweep lacks n_kv = 2, 3, 4, 5, 6 and 2147483641 more"
+    lines = [
+        json.dumps(
+            {
+                "n_kv_max": 10**6,
+                "pp": size,
+                "tg": size,
+                "pl": size,
+                "n_kv": 2 * size * size,
+                "t_pp": 1.0,
+                "speed_pp": size * size * 1.0,
+                "t_tg": 1.0,
+                "speed_tg": size * size * 1.0,
+                "t": 2.0,
+                "speed": size * size * 1.0,
+            }
+        )
+        for size in range(1, 101)
+    ]
+    assert read("\n".join(lines)).problems[-1].lost == "999900 of 1000000 combinations are missing"
 
 
 # ---- compared --------------------------------------------------------------------------------------------------------

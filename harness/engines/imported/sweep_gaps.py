@@ -6,12 +6,15 @@ that was cut, or a program that ended early, shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise, product
+from math import prod
 
 from harness.engines.imported.sweep_row import Program, SweepRow
 
 _MOST_NAMED = 5
+_MOST_COMBINATIONS = 10_000
+"""More are no list that somebody asked for, but a damaged file: they are counted and not gone through."""
 
 
 def missing(rows: Sequence[SweepRow], context: int | None) -> Iterator[tuple[str, bool]]:
@@ -31,17 +34,20 @@ def _sweep(rows: Sequence[SweepRow], context: int | None) -> Iterator[tuple[str,
     step = min((after - before for before, after in pairwise(places)), default=rows[0].counts["pp"])
     if step <= 0:
         return
-    gaps = [place for before, after in pairwise([-step, *places]) for place in range(before + step, after, step)]
-    if gaps:
-        yield f"the sweep lacks n_kv = {_listed(gaps)}", True
+    gaps = [range(before + step, after, step) for before, after in pairwise([-step, *places])]
+    if count := sum(map(len, gaps)):
+        yield f"the sweep lacks n_kv = {_listed(chain.from_iterable(gaps), count)}", True
     if context is not None and places[-1] + step < context:
         yield f"the sweep ends behind n_kv = {places[-1]} of a context of {context}", True
 
 
 def _batched(rows: Sequence[SweepRow], context: int | None) -> Iterator[tuple[str, bool]]:
-    have = {tuple(row.counts[name] for name in ("pp", "tg", "pl")): row for row in rows}
-    asked = product(*(sorted({key[index] for key in have}) for index in range(3)))
-    absent = [key for key in asked if key not in have]
+    have = {tuple(row.counts[name] for name in ("pp", "tg", "pl")) for row in rows}
+    lists = [sorted({key[index] for key in have}) for index in range(3)]
+    if (count := prod(map(len, lists))) > _MOST_COMBINATIONS:
+        yield f"{count - len(have)} of {count} combinations are missing", True
+        return
+    absent = [key for key in product(*lists) if key not in have]
     # A prompt that all sequences share needs least: what does not even fit so was never run.
     beyond = [key for key in absent if context is not None and key[0] + key[1] * key[2] > context]
     lost = [key for key in absent if key not in beyond]
@@ -52,9 +58,10 @@ def _batched(rows: Sequence[SweepRow], context: int | None) -> Iterator[tuple[st
 
 
 def _combinations(keys: Sequence[tuple[int, ...]]) -> str:
-    return _listed([f"PP {pp} TG {tg} B {pl}" for pp, tg, pl in keys])
+    return _listed((f"PP {pp} TG {tg} B {pl}" for pp, tg, pl in keys), len(keys))
 
 
-def _listed(items: Sequence[object]) -> str:
-    more = len(items) - _MOST_NAMED
-    return ", ".join(map(str, items[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+def _listed(items: Iterable[object], count: int) -> str:
+    """The first of them, and how many more there are; none is made that is not named."""
+    more = count - _MOST_NAMED
+    return ", ".join(map(str, islice(items, _MOST_NAMED))) + (f" and {more} more" if more > 0 else "")

@@ -179,7 +179,10 @@ def _tables(text: str, source: str) -> tuple[list[_Block], list[ImportProblem]]:
         elif {"model", "test"} <= {cell.lower() for cell in cells}:
             is_open = False
         elif is_open and not all(map(is_rule, cells)):
-            blocks[-1].read.append(_row(blocks[-1], cells, line, place))
+            said, row = _row(blocks[-1], cells, line, place)
+            if not _goes_on(blocks[-1], row):
+                blocks.append(replace(blocks[-1], line=number, read=[]))
+            blocks[-1].read.append((said, row))
         elif not is_open and _ROW.fullmatch(line.strip()):
             lost = "a row without a heading: which column is which is not known"
             problems.append(ImportProblem("E-no-heading", place.where, lost))
@@ -245,12 +248,15 @@ def _objects(text: str, source: str) -> tuple[list[_Block], list[ImportProblem]]
 
 
 def _continues(block: _Block, program: Program, said: Mapping[str, Any], row: SweepRow | ImportProblem) -> bool:
-    if block.program is not program or block.said != said:
-        return False
-    before = block.rows
-    if isinstance(row, ImportProblem) or not before or program is Program.BATCHED:
+    return block.program is program and block.said == said and _goes_on(block, row)
+
+
+def _goes_on(block: _Block, row: SweepRow | ImportProblem) -> bool:
+    """Whether a row can be of the process of those before it: a sweep only goes deeper."""
+    before = next((one for _, one in reversed(block.read) if isinstance(one, SweepRow)), None)
+    if isinstance(row, ImportProblem) or before is None or block.program is Program.BATCHED:
         return True
-    return row.counts["n_kv"] > before[-1].counts["n_kv"]
+    return row.counts["n_kv"] > before.counts["n_kv"]
 
 
 def _whole(value: Any) -> int | None:
