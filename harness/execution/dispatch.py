@@ -115,7 +115,10 @@ class Dispatcher:
             tried: How often each was tried in a run that broke; its tries are counted on from there.
             seconds: What each is thought to take, as far as that is known.
         """
-        for job in jobs:
+        listed = list(jobs)
+        if self._executor is not None:
+            self._executor.expect(listed)
+        for job in listed:
             before = (tried or {}).get(job.id, 0)
             self._unordered.append(_Try(job, before + 1, before + _MAX_TRIES, (seconds or {}).get(job.id)))
 
@@ -168,6 +171,7 @@ class Dispatcher:
         if self._executor is None:
             executor = self._make_executor()
             executor.start()
+            executor.expect([entry.job for entry in self._unordered])
             self._executor = executor
         return self._executor
 

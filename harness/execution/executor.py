@@ -42,6 +42,14 @@ class Executor(Protocol):
         """The places that are there now and could ever run a job."""
         ...
 
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """Hear which jobs will come, and find out which of their models lie where: ``places`` tells it.
+
+        Args:
+            jobs: Those that are known before the first one is submitted.
+        """
+        ...
+
     def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Queue one try of a job. Returns at once.
 

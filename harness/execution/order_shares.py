@@ -170,7 +170,7 @@ class Shares:
         return sum(map(_power, self._ends))
 
     def _deal_by_model(self, owns: Iterable[_Own], until: float) -> None:
-        """Model by model, those that lie somewhere or have most work first: to who has it and is not full, or another."""
+        """Model by model, those that lie somewhere or have most work first: to who has it, unless he is full."""
         groups: dict[int, list[_Own]] = {}
         for own in owns:
             groups.setdefault(own.model, []).append(own)

@@ -36,13 +36,16 @@ from harness.domain.job import Job
 from harness.domain.node import GIB, NodeFacts
 from harness.domain.placing import ByClass, Placing, Seat
 from harness.domain.stopping import StoppingRule
+from harness.execution.at_hand import Models
 from harness.execution.events import Finished, JobEvent, Started
 from harness.execution.node import probe_node
 from harness.execution.offers import QUIET_WORKERS, RAM_GIB, SLOT, is_mixed, labels_of, resources_of
 from harness.execution.order_places import Place
+from harness.execution.ray_holdings import ask_holdings
 from harness.execution.ray_inventory import NODE_ID, FleetNode, Inventory
 from harness.execution.ray_join import embed, first_line, join
 from harness.execution.run_job import run_job
+from harness.execution.tasks import models_by_key
 
 _GET_S = 10.0
 _CANCEL_GRACE_S = 5.0
@@ -185,6 +188,7 @@ class RayExecutor:
         self._ready: list[JobEvent] = []
         self._owns_ray = False
         self._fleet: _Fleet | None = None
+        self._holdings: Mapping[str, Models] | None = None
         self._inventory = Inventory(address or "embedded")
 
     @property
@@ -249,6 +253,13 @@ class RayExecutor:
             known.takers[name] = frozenset(node.id for nodes in taking for node, _ in nodes)
         return known.takers[name]
 
+    def expect(self, jobs: Sequence[Job]) -> None:
+        """Ask the nodes once what they hold, where there is something to choose: several jobs, and nodes for them."""
+        nodes = [node.id for node, _ in self._usable()]
+        if self._holdings is None and len(jobs) > 1 and len(nodes) > 1:
+            self._holdings = ask_holdings(nodes, models_by_key(jobs))
+            self._fleet = None
+
     def submit(self, job: Job, attempt: int, avoid: Collection[str] = (), at: str = "") -> None:
         """Submit one try, unless no live node could ever take it: then it has finished already."""
         running = _Running(job.id, job, attempt, frozenset(avoid), at, time.monotonic() + _HOLD_S)
@@ -262,7 +273,7 @@ class RayExecutor:
         """The nodes as of the last look, and what was found out about them."""
         version = self._inventory.version
         if self._fleet is None or self._fleet.version != version:
-            self._fleet = _fleet_of(version, self._usable())
+            self._fleet = _fleet_of(version, self._usable(), self._holdings or {})
         return self._fleet
 
     def _usable(self, avoid: Collection[str] = ()) -> Sequence[tuple[FleetNode, NodeFacts]]:
@@ -460,9 +471,15 @@ def _unpacked(packed: bytes) -> tuple[str, JobEvent] | None:
     return None
 
 
-def _fleet_of(version: int, usable: Sequence[tuple[FleetNode, NodeFacts]]) -> _Fleet:
+def _fleet_of(version: int, usable: Sequence[tuple[FleetNode, NodeFacts]], holdings: Mapping[str, Models]) -> _Fleet:
     places = tuple(
-        Place(node.id, max(1, int(node.resources[SLOT])), cache_bytes=facts.usable_ram_bytes) for node, facts in usable
+        Place(
+            node.id,
+            max(1, int(node.resources[SLOT])),
+            cache_bytes=facts.usable_ram_bytes,
+            holds=holdings.get(node.id, ()),
+        )
+        for node, facts in usable
     )
     alike: dict[object, list[tuple[FleetNode, NodeFacts]]] = {}
     for node, facts in usable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from harness.domain.job import Job
@@ -35,8 +36,21 @@ def _schedule_s(job: Job) -> float:
 
 def _models_of(job: Job) -> Models:
     """Each model once, whatever its name."""
-    sizes = {_key(arm.model): _bytes(arm.model) for arm in job.arms}
-    return tuple(sorted(sizes.items()))
+    return tuple(sorted(sized(models_by_key([job]))))
+
+
+def models_by_key(jobs: Iterable[Job]) -> dict[str, Model]:
+    """Each model of some jobs once, by what the order calls it."""
+    return {_key(arm.model): arm.model for job in jobs for arm in job.arms}
+
+
+def sized(models: Mapping[str, Model]) -> Models:
+    """Models as the order knows them.
+
+    Args:
+        models: By what it calls them.
+    """
+    return tuple((key, _bytes(model)) for key, model in models.items())
 
 
 def _key(model: Model) -> str:

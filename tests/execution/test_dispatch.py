@@ -52,6 +52,9 @@ class ScriptedExecutor:
     def places(self) -> Sequence[Place]:
         return [Place(name) for name in self.names]
 
+    def expect(self, jobs: Sequence[Job]) -> None:
+        self.expected = [job.id for job in jobs]
+
     def takers(self, job: Job) -> frozenset[str]:
         del job
         return frozenset(self.names)

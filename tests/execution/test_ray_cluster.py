@@ -19,6 +19,7 @@ from harness.domain.build import BuildSource
 from harness.domain.errors import BadInput, Infrastructure
 from harness.domain.failure import FailureKind
 from harness.domain.job import Job
+from harness.domain.model import Model
 from harness.domain.node import NodeClass
 from harness.domain.stopping import RunWholeSchedule
 from harness.execution.dispatch import Dispatcher
@@ -239,3 +240,39 @@ def test_what_is_no_address_is_bad_input(address: str) -> None:
     """The form is said."""
     with pytest.raises(BadInput, match="HOST:PORT"):
         executor_factory("ray", RunWholeSchedule(), address)().start()
+
+
+@pytest.fixture(scope="module")
+def holders(cluster: object, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two nodes with caches of their own, of which each has another model: digest to node."""
+    found = {}
+    for digit in "ab":
+        cache, digest = tmp_path_factory.mktemp(digit), digit * 64
+        place = cache / "fetched" / digest[:16]
+        place.mkdir(parents=True)
+        (place / "model.gguf").write_bytes(b"no model, but it lies there")
+        (place.with_suffix(".json")).write_text(
+            json.dumps({"files": ["model.gguf"], "sizes": [27], "sha256": [digest]})
+        )
+        node = cluster.add_node(  # type: ignore[attr-defined]
+            num_cpus=1, resources={"bench": 1, "ram_gib": 6}, env_vars={"MOE_CACHE_DIR": str(cache)}
+        )
+        found[digest] = node.node_id
+    return found
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_first_jobs_go_where_their_models_lie(
+    holders: dict[str, str], dispatcher: Dispatcher, tiny_model: Path, turned: bool
+) -> None:
+    """Whichever comes first, and although no job of this driver was ever there."""
+    jobs = {
+        digest: replace(
+            job_of(replace(wheel_arm(tiny_model), model=Model("held", sha256=(digest,)))),
+            node_class=NodeClass("holders", min_ram_gib=6),
+        )
+        for digest in sorted(holders, reverse=turned)
+    }
+    dispatcher.add(jobs.values())
+    places = {event.job: event.place for event in dispatcher.events() if isinstance(event, Started)}
+    assert places == {job.id: holders[digest] for digest, job in jobs.items()}
