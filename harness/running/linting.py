@@ -173,7 +173,7 @@ def request_of(pitfall: Pitfall, contrast: Contrast, line: ParsedLine, result: L
     build = _build(LintRequest((), build=result.build, fork=line.fork))
     known = specs(build.fork, build.tool)
     safe = contrast.side("safe")
-    trap = {name: _trapped(name, pitfall, line, value) for name, value in contrast.side("trap").items()}
+    trap = {name: _trapped(name, pitfall, line, value, safe.get(name)) for name, value in contrast.side("trap").items()}
     common = {name: _held(name, pitfall, values) for name, values in line.said.items() if name in known}
     words = [f"{name}={value}" for name, value in common.items() if name not in safe]
     batch = max([int(value) for value in (common.get("ub"), safe.get("ub"), trap.get("ub")) if value], default=0)
@@ -196,10 +196,11 @@ def _arm(build: str, flags: Mapping[str, FlagValue]) -> str:
     return "+".join([build, *(f"{name}={value}" for name, value in flags.items())])
 
 
-def _trapped(name: str, pitfall: Pitfall, line: ParsedLine, otherwise: FlagValue) -> FlagValue:
-    """The line's own value where it is the trap; the pitfall's where the line says several or none."""
+def _trapped(name: str, pitfall: Pitfall, line: ParsedLine, otherwise: FlagValue, safe: FlagValue | None) -> FlagValue:
+    """The line's own value where it is the trap and not the safe side's; the pitfall's where the line says none."""
     tests = [table[name] for table in pitfall.trap if name in table]
-    own = [value for value in line.said.get(name, ()) if any(test(value) for test in tests)]
+    said = (value for value in line.said.get(name, ()) if str(value) != str(safe))
+    own = [value for value in said if any(test(value) for test in tests)]
     return own[0] if own and str(own[0]) != str(otherwise) else otherwise
 
 

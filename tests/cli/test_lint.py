@@ -245,6 +245,14 @@ def test_verify_takes_the_lines_own_trap() -> None:
     assert "fa=1" in asked.line
 
 
+def test_a_line_that_says_the_safe_value_is_held_against_another() -> None:
+    """Any value of -mla does nothing, the default too: an arm against itself would ask nothing."""
+    asked = _asked("llama-server -m x -mla 3 -fa on", "mla-on-other-models", Fork.IK_LLAMA_CPP, "ik")
+    assert (asked.old, asked.new) == ("ik+mla=3", "ik+mla=1")
+    asked = _asked("llama-server -m x -mla 2 -fa on", "mla-on-other-models", Fork.IK_LLAMA_CPP, "ik")
+    assert (asked.old, asked.new) == ("ik+mla=3", "ik+mla=2")
+
+
 def test_a_line_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process is started for a line alone."""
 
