@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +89,13 @@ def test_the_engine_is_asked_for_the_same_things(clock: Clock) -> None:
 
 @pytest.mark.parametrize("fork", FORKS)
 def test_a_real_child_is_slower_and_says_that_it_was_made_so(fork: str, child: Any, tiny_model: Path) -> None:
-    """Made ten times as slow: told from a machine on which one process is twice as slow as the next."""
+    """Made ten times as slow: nothing is quicker than its work and pause, and of thirty times one is undisturbed."""
     pytest.importorskip("xllamacpp")
     pytest.importorskip("ik_llama_cpp")
     loads = {"pp64": (64, 0, 0), "tg8": (0, 8, 0)}
-    plain, slowed = (child(fork, tiny_model, loads=loads, repetitions=5, slowdown=share) for share in (0.0, 0.9))
+    plain, slowed = (child(fork, tiny_model, loads=loads, repetitions=30, slowdown=share) for share in (0.0, 0.9))
     assert "planted_slowdown" not in plain.of("loaded")[0]
     assert slowed.of("loaded")[0]["planted_slowdown"] == 0.9
     for ours, theirs in zip(plain.of("row"), slowed.of("row"), strict=True):
-        fast, slow = (statistics.median(each["row"]["samples_ns"]) for each in (ours, theirs))
-        assert slow > 4 * fast
+        fast, slow = (min(each["row"]["samples_ns"]) for each in (ours, theirs))
+        assert slow > 5 * fast
