@@ -34,7 +34,10 @@ SCHEMA = 1
 JOURNAL_NAME = "journal.jsonl"
 
 _USER_ERRNOS = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG}
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+        errno.ELOOP,
+    }
 )
 
 
@@ -96,7 +99,9 @@ class JournalWriter:
         self._processes: dict[tuple[str, int], int] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            # Without following a link: a checkout may come from anybody, and could have the plan appended to any file.
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._descriptor = os.open(self.path, flags, 0o644)
         except OSError as error:
             raise write_trouble(error, self.path) from error
         self._torn = self._ends_torn()
@@ -231,7 +236,7 @@ class JournalWriter:
 
 def write_trouble(error: OSError, path: Path) -> BadInput | Infrastructure:
     """The error for a journal that the operating system does not let us write."""
-    what = error.strerror or str(error)
+    what = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
     if error.errno in _USER_ERRNOS:
         message = f"the journal cannot be written: {what}"
         return BadInput(

@@ -228,9 +228,10 @@ def _write(out: Path, texts: Mapping[str, bytes], files: Mapping[str, Path]) -> 
     """Sorted names, no times, no owners: the same content gives the same bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f".{out.name}.part")
+    part.unlink(missing_ok=True)  # a link that lies there is not written through
     try:
         with (
-            part.open("wb") as raw,
+            part.open("xb") as raw,
             gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):

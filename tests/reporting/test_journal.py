@@ -341,6 +341,17 @@ def test_an_unwritable_place_is_bad_input(tmp_path: Path) -> None:
     assert caught.value.slug == "E-journal-unwritable"
 
 
+def test_a_link_in_the_place_of_the_journal_is_not_written_through(tmp_path: Path) -> None:
+    """A checkout may come from anybody: the plan's words would stand in any file of the user that it points to."""
+    target = tmp_path / "profile"
+    target.write_text("kept\n")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "journal.jsonl").symlink_to(target)
+    with pytest.raises(BadInput, match=r"E-journal-unwritable.*symbolic link"):
+        JournalWriter(tmp_path / "reports")
+    assert target.read_text() == "kept\n"
+
+
 WRITER = """
 import sys
 from pathlib import Path
