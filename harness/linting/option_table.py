@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -68,15 +68,35 @@ _BENCH_BARE: Mapping[Fork, tuple[tuple[str, ...], ...]] = {
     ),
     Fork.IK_LLAMA_CPP: (("-h", "--help"), ("-v", "--verbose")),
 }
-_OWN_VALUED: Mapping[Program, tuple[tuple[str, ...], ...]] = {
-    Program.SWEEP: (("--sweep-stride",), ("--output-format",)),
-    Program.BATCHED: (("-npp",), ("-ntg",), ("-npl",), ("--output-format",)),
+_SWEEP_VALUED = (("--sweep-stride",), ("--output-format",))
+_BATCHED_VALUED = (("-npp",), ("-ntg",), ("-npl",), ("--output-format",))
+_OWN_VALUED: Mapping[tuple[Fork, Program], tuple[tuple[str, ...], ...]] = {
+    (Fork.IK_LLAMA_CPP, Program.SWEEP): _SWEEP_VALUED,
+    (Fork.LLAMA_CPP, Program.SWEEP): _SWEEP_VALUED,
+    (Fork.LLAMA_CPP, Program.BATCHED): _BATCHED_VALUED,
+    (Fork.LLAMA_CPP, Program.CLI): (
+        ("--server-base",),
+        ("--image", "--audio", "--video"),
+        ("-o", "--output", "--output-file"),
+    ),
 }
-_OWN_BARE: Mapping[Program, tuple[tuple[str, ...], ...]] = {
-    Program.SWEEP: (("--sweep-memory",),),
-    Program.BATCHED: (("-pps",), ("-tgs",)),
+_OWN_BARE: Mapping[tuple[Fork, Program], tuple[tuple[str, ...], ...]] = {
+    (Fork.IK_LLAMA_CPP, Program.SWEEP): (("--sweep-memory",),),
+    (Fork.LLAMA_CPP, Program.BATCHED): (("-pps",), ("-tgs",)),
+    (Fork.LLAMA_CPP, Program.CLI): (("--verbose-prompt",), ("--display-prompt",)),
 }
-"""Options that these programs have beside those of the common parser."""
+"""Options that these programs have beside those of their fork's list. A sweep of llama.cpp is one of its branches."""
+_BENCH_ALIASES: Mapping[Fork, Mapping[str, tuple[str, ...]]] = {
+    Fork.LLAMA_CPP: {},
+    Fork.IK_LLAMA_CPP: {
+        "-mla": ("--mla-attn",),
+        "-amb": ("--attn-max-batch",),
+        "-muge": ("--merge-up-gate-exps",),
+    },
+}
+"""Spellings that the parser of ``llama-bench`` takes and its help does not print."""
+_NOT_PARSED = frozenset({"--merge-up-gate-experts"})
+"""A spelling that the help of ik_llama.cpp's ``llama-bench`` prints and its parser does not take."""
 _MORE_WORDS: Mapping[Fork, Mapping[str, Mapping[str, FlagValue]]] = {
     Fork.LLAMA_CPP: {
         "-fa": {"on": 1, "1": 1, "enabled": 1, "true": 1, "off": 0, "0": 0, "disabled": 0, "false": 0, "auto": "auto"},
@@ -133,8 +153,8 @@ class Removed:
 def options_of(fork: Fork, program: Program) -> Mapping[str, Option]:
     """All options by each of their spellings."""
     listed = [*(_bench(fork) if program is Program.BENCH else _common(fork))]
-    listed += [Option(names, valued=True) for names in _OWN_VALUED.get(program, ())]
-    listed += [Option(names, valued=False) for names in _OWN_BARE.get(program, ())]
+    listed += [Option(names, valued=True) for names in _OWN_VALUED.get((fork, program), ())]
+    listed += [Option(names, valued=False) for names in _OWN_BARE.get((fork, program), ())]
     return {name: option for option in listed for name in option.names}
 
 
@@ -148,7 +168,9 @@ def removed_options(fork: Fork, program: Program) -> Mapping[str, Removed]:
 
 def _bench(fork: Fork) -> Iterable[Option]:
     for spec in specs(fork, Tool.LLAMA_BENCH).values():
-        yield _of_spelling(spec, spec.spellings[0])
+        option = _of_spelling(spec, spec.spellings[0])
+        names = [name for name in option.names if fork is Fork.LLAMA_CPP or name not in _NOT_PARSED]
+        yield replace(option, names=(*names, *_BENCH_ALIASES[fork].get(names[0], ())))
     yield from (Option(names, valued=True) for names in _BENCH_VALUED[fork])
     yield from (Option(names, valued=False) for names in _BENCH_BARE[fork])
 

@@ -62,6 +62,22 @@ CASES = [
     ("llama-bench -m m.gguf -mmp 0 --progress", MAINLINE, ["other-programs-option"], "-lm none --progress"),
     ("llama-bench -m m.gguf -p 512-2048*2 -fa on,off --delay 5", MAINLINE, [], ""),
     ("llama-bench -m m.gguf -fmoe 1 --progress -nopo 0", MAINLINE, ["other-programs-option"], "-m m.gguf --progress"),
+    # Spelling: what the help of ik_llama.cpp's llama-bench prints, and what its parser takes.
+    ("llama-bench -m m.gguf --mla-attn 2 --attn-max-batch 0 -rtr 0", IK, [], ""),
+    (
+        "llama-bench -m m.gguf --merge-up-gate-exps 1 -rtr 0",
+        IK,
+        ["repacking-drops-mmap"],
+        "",
+    ),
+    (
+        "llama-bench -m m.gguf --merge-up-gate-experts 1 -rtr 0",
+        IK,
+        ["other-programs-option"],
+        "-muge 1 -rtr 0",
+    ),
+    ("llama-server -m m.gguf --log-disable -gr", IK, [], ""),
+    ("llama-cli -m m.gguf --image cat.png --verbose-prompt --display-prompt -lm mmap", MAINLINE, [], ""),
     # Spelling: the programs that time prompts and generations in one row.
     ("llama-sweep-bench -m m.gguf -c 8192 -ub 512 -mla 3 -fa on -wb --sweep-stride 2 --sweep-memory", IK, [], ""),
     ("llama-sweep-bench -m m.gguf -c 8192 -mla 3 --output-format table", IK, ["bad-value"], "--output-format md"),
@@ -346,13 +362,13 @@ def test_options_are_those_that_the_programs_list() -> None:
         (MAINLINE, Program.BENCH): help_flags((RECORDINGS / "llama_cpp-b11434.help.txt").read_text()),
         (MAINLINE, Program.SERVER): server_help_options((RECORDINGS / "llama_cpp-b11549.server_help.txt").read_text()),
     }
+    common = server_help_options((RECORDINGS / "ik_llama_cpp-8337e4cd.perplexity_help.txt").read_text())
+    texts |= {(IK, program): common for program in Program if program is not Program.BENCH}
     for (fork, program), listed in texts.items():
         missing = {option for option in listed if re.fullmatch(r"-{1,2}[A-Za-z][\w.-]*", option)}
         missing -= options_of(fork, program).keys()
-        assert missing <= {"--fim-qwen-1", "--spec-ngram-"}, (
-            fork,
-            program,
-        )  # texts of the list, cut where a dot or star is
+        # Texts of the list, cut where a dot or star is, and a spelling that the program prints and does not take.
+        assert missing <= {"--fim-qwen-1", "--spec-ngram-", "--merge-up-gate-experts"}, (fork, program)
 
 
 def test_every_flag_of_a_server_is_an_option_of_its_list() -> None:
