@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     try:
         check_settings()
-        config.stash[_SESSION] = MatrixSession(options, worker=bool(inputs))
+        config.stash[_SESSION] = MatrixSession(options, worker=bool(inputs), decided=inputs.get("moe_decided"))
     except HarnessError as error:
         raise _usage_error(error) from error
     config.stash[_TROUBLE] = []
@@ -358,6 +358,7 @@ def pytest_configure_node(node: Any) -> None:
     if matrix is not None:
         node.workerinput["moe_ray_address"] = node.config.stash.get(_ADDRESS, "")
         node.workerinput["moe_reports"] = str(matrix.reports)
+        node.workerinput["moe_decided"] = {case: list(each) for case, each in matrix.decided.items()}
 
 
 @pytest.hookimpl(optionalhook=True)

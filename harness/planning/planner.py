@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.builds.known import KnownSources
 from harness.domain.node import NodeFacts
+from harness.domain.words import Status
 from harness.planning.expand import expand_and_warn
 from harness.planning.fit import fit
 from harness.planning.jobs import plan_jobs
 from harness.planning.memory import check_memory
-from harness.planning.plan import Plan
+from harness.planning.plan import Plan, PlannedCase
 from harness.planning.schema import Matrix
 from harness.planning.select import select
 
@@ -59,6 +60,37 @@ def held_against(plan: Plan, nodes: Iterable[NodeFacts]) -> Plan:
     return replace(
         plan, cases=cases, jobs=plan_jobs(cases, plan.policy, every_case), every_case=every_case, nodes=fleet
     )
+
+
+def decided_beside(plan: Plan, other: Plan) -> dict[str, tuple[str, str]]:
+    """What was decided of a plan's cases that is not in another one of them: status and reason by case.
+
+    Args:
+        plan: A plan.
+        other: The same one before.
+    """
+    before = {case.id: (case.status, case.reason) for case in other.every_case}
+    return {
+        case.id: (str(case.status), case.reason)
+        for case in plan.every_case
+        if case.status is not None and before[case.id] != (case.status, case.reason)
+    }
+
+
+def with_decided(plan: Plan, decided: Mapping[str, Sequence[str]]) -> Plan:
+    """The plan with what another process decided of it.
+
+    Args:
+        plan: The same plan as there.
+        decided: As of `decided_beside`.
+    """
+
+    def told(case: PlannedCase) -> PlannedCase:
+        found = decided.get(case.id)
+        return replace(case, status=Status(found[0]), reason=found[1]) if found else case
+
+    cases, every_case = (tuple(map(told, listed)) for listed in (plan.cases, plan.every_case))
+    return replace(plan, cases=cases, jobs=plan_jobs(cases, plan.policy, every_case), every_case=every_case)
 
 
 def narrowed(plan: Plan, ids: Collection[str]) -> Plan:

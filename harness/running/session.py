@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
 
+from harness.domain.errors import Infrastructure
 from harness.domain.verdict import Verdict
 from harness.execution.executor import Executor
 from harness.planning.plan import Plan
+from harness.planning.planner import decided_beside, held_against, with_decided
 from harness.reporting.journal import JOURNAL_NAME, JournalWriter
 from harness.reporting.replay import read_journal
 from harness.reporting.state import JournalState
@@ -26,11 +28,15 @@ class MatrixSession:
     Args:
         options: What was asked for.
         worker: This is an xdist worker: it waits for jobs of its own and leaves reports to the controller.
+        decided: To a worker, what its controller found out about cases: none of a cluster's nodes can take them.
     """
 
-    def __init__(self, options: RunOptions, *, worker: bool) -> None:
+    def __init__(
+        self, options: RunOptions, *, worker: bool, decided: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self.options = options
         self.worker = worker
+        self.decided: Mapping[str, Sequence[str]] = decided or {}
         self.known = options.known_spreads()
         self.plan: Plan = options.plan()
         self.sharded = options.sharded(self.plan)
@@ -43,6 +49,8 @@ class MatrixSession:
             self.plan = self.broken.plan
         elif self.chosen is not None:
             self.plan = self.chosen.plan
+        if self.decided:
+            self.plan = with_decided(self.plan, self.decided)
         self.known = options.known_spreads()
         self.goldens = options.goldens()
         self._make_executor = options.executor_factory(self.plan.policy.judging)
@@ -81,11 +89,28 @@ class MatrixSession:
         if self.broken is not None:
             self._matrix_run().go_on(self.plan.ids(), self.broken, write=True)
         self._began = True
-        if self.options.executor != "ray" or self.options.ray_address or not self.plan.jobs:
+        if self.options.executor != "ray" or not self.plan.jobs:
+            return self.options.ray_address
+        if self.options.ray_address:
+            self._hold_against_cluster()
             return self.options.ray_address
         self._shared = self._make_executor()
         self._shared.start()
         return self._shared.address
+
+    def _hold_against_cluster(self) -> None:
+        """Find out what no node of a cluster can take, once for all workers: they must agree on the plan."""
+        if self.broken is not None or self.plan.nodes is not None:
+            return
+        executor = self._make_executor()
+        try:
+            executor.start()
+            held = held_against(self.plan, executor.nodes())
+        except Infrastructure:
+            return  # each worker meets it again, and says so for its cases
+        finally:
+            executor.close()
+        self.decided, self.plan = decided_beside(held, self.plan), held
 
     def begin(self, selected: Collection[str]) -> MatrixRun:
         """Begin to run the selected cases in this process."""
