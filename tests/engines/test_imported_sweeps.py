@@ -207,6 +207,14 @@ def test_a_broken_line_of_json_is_named_and_the_rest_stands() -> None:
     assert len(read(noisy).rows) == 8
 
 
+@pytest.mark.parametrize("value", ["[1]", '{"a": 1}', "null", "true", '"x"', "1e999"])
+def test_settings_of_any_kind_are_survived(value: str) -> None:
+    """JSON holds anything; the speeds stand."""
+    for old in ('"n_batch": 256', '"n_kv_max": 1024', '"flash_attn": 0'):
+        found = read(SAMPLES["sweep jsonl"].replace(old, f"{old.partition(':')[0]}: {value}"))
+        assert len(found.rows) == 8
+
+
 def test_a_sweep_that_begins_again_is_another_process() -> None:
     """Two processes in one file, and not one that was measured twice; that nothing tells them apart is said."""
     rows = "".join(f"{line}\n" for line in SAMPLES["sweep"].split("\n") if line.startswith("|   128"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -43,6 +44,8 @@ _ROW = re.compile(
     r"\|(?:\s*\d{1,12}\s*\|){3,4}(?:\s*-?(?:\d{1,12}\.\d{2,3}|nan|inf)\s*\|){4,6}(?:\s*(?:n/a|\d{1,12}\.\d)\s*\|){0,2}",
     re.ASCII,
 )
+_LONGEST_LINE = 4096
+"""No row of a table has so many characters, whatever people add to it."""
 _FAILED = re.compile(r"llama_decode\(\) failed|failed to decode the batch")
 _TOO_LONG = re.compile(
     r"^n_ctx_req = \d{1,12} is greater than n_kv_max = (?P<context>\d{1,12})"
@@ -99,7 +102,8 @@ def read_sweeps(text: str, source: str) -> Imported:
         found = list(_entries(block))
         rows += _by_workload(entry for entry in found if isinstance(entry, ImportedRow))
         problems += [entry for entry in found if isinstance(entry, ImportProblem)]
-        failed = any(block.line < line and (after is None or line < after.line) for line in failures)
+        first = bisect_right(failures, block.line)
+        failed = first < len(failures) and (after is None or failures[first] < after.line)
         problems += _missing(block, source, failed=failed)
     problems += _alike(whole, source)
     forms = sorted({row.program.removeprefix("llama-").removesuffix("-bench") for row in rows})
@@ -143,7 +147,7 @@ def _alike(blocks: Iterable[_Block], source: str) -> list[ImportProblem]:
     """Several tables that say the same of themselves: only what people write around them may tell them apart."""
     groups: dict[object, list[_Block]] = {}
     for block in blocks:
-        groups.setdefault((block.program, block.fork, *sorted(block.said.items())), []).append(block)
+        groups.setdefault((block.program, block.fork, f"{sorted(block.said.items())}"), []).append(block)
     return [
         ImportProblem(
             "E-alike-tables",
@@ -167,7 +171,7 @@ def _tables(text: str, source: str) -> tuple[list[_Block], list[ImportProblem]]:
         place = Place(source, f"line {number}")
         if (found := _TOO_LONG.match(line)) is not None:
             problems.append(_not_run(found, place))
-        if around.line(line) or not line.lstrip().startswith("|"):
+        if around.line(line) or not line.lstrip().startswith("|") or len(line) > _LONGEST_LINE:
             continue
         cells = table_cells(line)
         if is_sweep_heading(cells):
