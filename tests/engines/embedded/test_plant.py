@@ -89,11 +89,11 @@ def test_the_engine_is_asked_for_the_same_things(clock: Clock) -> None:
 
 @pytest.mark.parametrize("fork", FORKS)
 def test_a_real_child_is_slower_and_says_that_it_was_made_so(fork: str, child: Any, tiny_model: Path) -> None:
-    """Made ten times as slow: nothing is quicker than its work and pause, and of thirty times one is undisturbed."""
+    """Made ten times as slow: nothing is quicker than its work and pause, and of sixty times one is undisturbed."""
     pytest.importorskip("xllamacpp")
     pytest.importorskip("ik_llama_cpp")
-    loads = {"pp64": (64, 0, 0), "tg8": (0, 8, 0)}
-    plain, slowed = (child(fork, tiny_model, loads=loads, repetitions=30, slowdown=share) for share in (0.0, 0.9))
+    loads = {"pp8": (8, 0, 0), "tg2": (0, 2, 0)}
+    plain, slowed = (child(fork, tiny_model, loads=loads, repetitions=60, slowdown=share) for share in (0.0, 0.9))
     assert "planted_slowdown" not in plain.of("loaded")[0]
     assert slowed.of("loaded")[0]["planted_slowdown"] == 0.9
     for ours, theirs in zip(plain.of("row"), slowed.of("row"), strict=True):
