@@ -96,8 +96,8 @@ def compare(  # noqa: PLR0917 - click passes by name
 ) -> None:
     """Judge the speeds of B against those of A.
 
-    Each is a file of llama-bench's output in any format (JSON, JSONL, CSV, SQL, Markdown), a folder of such files (its
-    blocks, in natural order), a journal, or - for standard input.
+    Each is a file of llama-bench's output in any format (JSON, JSONL, CSV, SQL, Markdown), or of llama-sweep-bench's or
+    llama-batched-bench's, a folder of such files (its blocks, in natural order), a journal, or - for standard input.
 
     A bundle, or --beside, sets another machine's results of the same cases beside the original ones: contrasts with
     their intervals here and there, speeds without a verdict.

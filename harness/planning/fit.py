@@ -22,11 +22,14 @@ def fit(cases: Sequence[PlannedCase], nodes: Iterable[NodeFacts]) -> tuple[Plann
     """
     fleet = tuple(nodes)
     reasons: dict[tuple[NodeClass, tuple[Build, ...], tuple[GpuBuffer, ...]], str] = {}
+    # Cases share arms: each is looked at once.
+    arms = {id(arm): arm for case in cases for arm in case.case.arms}
+    sent = {key: gpu_buffers(str(arm.flags.get("ot") or "")) for key, arm in arms.items()}
     fitted = []
     for case in cases:
         node_class = case.case.node_class
         varied = tuple(arm.build for arm in case.case.arms if arm.build.variants)
-        buffers = tuple(buffer for arm in case.case.arms for buffer in gpu_buffers(str(arm.flags.get("ot") or "")))
+        buffers = tuple(buffer for arm in case.case.arms for buffer in sent[id(arm)])
         key = (node_class, varied, buffers)
         if key not in reasons:
             reasons[key] = (
