@@ -16,34 +16,46 @@ from harness.domain.errors import EXIT_INTERRUPTED, BadInput, HarnessError, Infr
 from harness.reporting.clean import clean
 from harness.settings import check_settings
 
-_COMMANDS = (
-    "plan",
-    "ab",
-    "lint",
-    "compare",
-    "import",
-    "calibrate",
-    "run",
-    "reference",
-    "report",
-    "journal",
-    "explain",
-    "replay",
-    "bundle",
-    "gate",
-    "alerts",
-    "history",
-    "models",
-    "fleet",
-    "builds",
-    "baseline",
-    "junit",
-    "github",
-)
+COMMANDS = {
+    "plan": "List the cases of MATRIX, what each needs, what it can decide, and why some can't run on this machine.",
+    "ab": "Measure NEW against OLD on this machine.",
+    "lint": "Warn about a command line of llama-bench, -server, -cli, -perplexity, -sweep-bench or -batched-bench.",
+    "compare": "Judge the speeds of B against those of A.",
+    "import": "Read FILE, what llama-bench, llama-sweep-bench or llama-batched-bench printed, or a journal.",
+    "calibrate": "Measure arms against themselves on this machine, and slowdowns that are planted and must be found.",
+    "run": "Run MATRIX (a file or a packaged name; matrices/local.toml without it).",
+    "reference": 'Keep outputs on record, for checks with a reference: kind = "outputs", reference = true.',
+    "report": "Make junit.xml, summary.txt and report.html again from JOURNAL.",
+    "journal": "Work on journals.",
+    "explain": "Explain CASE of JOURNAL (a journal.jsonl or its folder [moe-reports]).",
+    "replay": "Run CASE of JOURNAL (a journal.jsonl or its folder [moe-reports]) again here, or all cases of a bundle.",
+    "bundle": "Pack the cases CASE of JOURNAL (a journal.jsonl or its folder [moe-reports]) into one archive.",
+    "gate": "Decide from journals whether a change may go in.",
+    "alerts": "What the gate found, and what it turned out to be: stages that a policy calls auto go by it.",
+    "history": "Keep what nights measured in a database, and tell what changed in them.",
+    "models": "Make models of shape cards, look into GGUF files, and see to the cache of models.",
+    "fleet": "Start or join a Ray cluster with what benchmarks need, and look after it.",
+    "builds": "Keep builds under names, make them of recipes, and say what they are.",
+    "baseline": "Remember which build is the baseline of which branch: @BRANCH means it, wherever a build is named.",
+    "junit": "Work on JUnit files.",
+    "github": "Job summaries, annotations and issues.",
+}
+"""The beginning of what each says of itself: to list them, none has to be imported."""
+
+
+class _Listed(click.Group):
+    """A group that lists its commands without importing them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
 
 
 @click.group(
-    commands=Commands(_COMMANDS),
+    cls=_Listed,
+    commands=Commands(COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.version_option(__version__, prog_name="moe-harness")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from harness.cli.commands import Commands
-from harness.cli.main import cli
+from harness.cli.main import COMMANDS, cli
 
 _ASKED = """
 import sys
@@ -30,6 +30,19 @@ def test_every_name_has_its_command() -> None:
     assert {name: command.name for name, command in cli.commands.items()} == {name: name for name in cli.commands}
     assert "import" in cli.commands
     assert "nobody" not in cli.commands
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    """It took as long as all their libraries together."""
+    asked = _ASKED.replace('"baseline", ', "").replace('"ray", ', '"pydantic", "rich", "ray", ')
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert "Commands:" in done.stdout
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_list_of_commands_says_what_they_say() -> None:
+    for name, text in COMMANDS.items():
+        assert cli.commands[name].get_short_help_str(200).startswith(text.removesuffix(".")), name
 
 
 def test_names_are_known_before_anything_is_loaded() -> None:
