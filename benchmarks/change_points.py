@@ -231,7 +231,7 @@ def report(series: int) -> dict[str, list[str]]:
     ]
     for number, (name, make) in enumerate(STABLE.items()):
         ends = false_at_the_end(make, SCORING, series)
-        of = series // 2 if number < 3 else series // 5  # noqa: PLR2004 - the goals are about the first three
+        of = series // 2 if number < 3 else series // 10  # noqa: PLR2004 - the goals are about the first three
         looks = false_in_any_look(make, SCORING + 1, of)
         errs.append(f"| {name} | {100 * ends:.1f} % | {_share(looks, of)} |")
     until = [
