@@ -164,12 +164,10 @@ def ensure(request: ModelRequest, workshop: Workshop) -> Path:
     Raises:
         Stopped: The workshop was told to stop.
     """
-    own = request.card.own_quant
-    quant = known_quant(own if request.quant == UNQUANTIZED else request.quant)
-    if own != UNQUANTIZED or quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn":
+    quant, quantizer = _makers(request)
+    if quantizer is None:
         return _ensure_written(request.card, quant, workshop)
-    quantizer = find_quantizer()
-    final = _final_path(request.card, quant, workshop, quantizer)
+    final = _final_path(request.card, quant, quantizer, workshop.root)
     if _ready(final):
         return final
     with cache_held():  # the source must not be what makes room for the result
@@ -180,6 +178,24 @@ def ensure(request: ModelRequest, workshop: Workshop) -> Path:
                 _quantize_into(final, source, quant, quantizer, workshop)
                 _finish(final, request.card, quant, quantizer.digest(), workshop)
     return final
+
+
+def made_already(request: ModelRequest, root: Path) -> Path | None:
+    """What `ensure` would find in a cache; ``None`` where it would make it.
+
+    Raises:
+        BadInput: As `ensure_model`.
+    """
+    final = _final_path(request.card, *_makers(request), root)
+    return final if _ready(final) else None
+
+
+def _makers(request: ModelRequest) -> tuple[Quant, Quantizer | None]:
+    """The mixture, and what makes it of the F16 file; ``None`` where this package writes it as it is."""
+    own = request.card.own_quant
+    quant = known_quant(own if request.quant == UNQUANTIZED else request.quant)
+    written = own != UNQUANTIZED or quant.name == UNQUANTIZED or request.card.weights.blocks == "drawn"
+    return quant, None if written else find_quantizer()
 
 
 def read_sidecar(model: Path) -> Sidecar | None:
@@ -193,7 +209,7 @@ def read_sidecar(model: Path) -> Sidecar | None:
 
 def _ensure_written(card: Card, quant: Quant, workshop: Workshop) -> Path:
     """The model as this package writes it, without a quantizer."""
-    final = _final_path(card, quant, workshop, None)
+    final = _final_path(card, quant, None, workshop.root)
     if _ready(final):
         return final
     plan = plan_model(card, None if quant.name == UNQUANTIZED else quant)
@@ -204,12 +220,12 @@ def _ensure_written(card: Card, quant: Quant, workshop: Workshop) -> Path:
     return final
 
 
-def _final_path(card: Card, quant: Quant, workshop: Workshop, quantizer: Quantizer | None) -> Path:
+def _final_path(card: Card, quant: Quant, quantizer: Quantizer | None, root: Path) -> Path:
     deciding: dict[str, Any] = {"card": card.digest(), "maker": MAKER_VERSION, "quant": quant.name}
     if quantizer is not None:
         deciding["quantizer"] = quantizer.digest()
     key = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
-    return made_folder(workshop.root) / f"{card.name}-{quant.name}-{key}.gguf"
+    return made_folder(root) / f"{card.name}-{quant.name}-{key}.gguf"
 
 
 def record_of(model: Path) -> Path:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from harness.domain.errors import HarnessError
 from harness.domain.model import Model
-from harness.models.cache import read_sidecar
+from harness.models.cache import ModelRequest, made_already
 from harness.models.card import load_card
 from harness.models.fetched import cached_model
-from harness.models.quantize import UNQUANTIZED, known_quant
-from harness.models.shelf import held_models
 from harness.models.splits import parts_of
 from harness.models.storage import cache_root
 
@@ -26,14 +24,7 @@ def files_here(model: Model) -> tuple[Path, ...]:
 
 
 def _made(model: Model) -> Path | None:
-    """Whatever quantizer made it: of that one no other can be told before it is made."""
-    card = load_card(model.card)
-    quant = known_quant(card.own_quant if model.quant == UNQUANTIZED else model.quant).name
-    for held in held_models(cache_root()):
-        known = read_sidecar(held.files[0])
-        if known is not None and (known.card_sha256, known.quant) == (card.digest(), quant):
-            return held.files[0]
-    return None
+    return made_already(ModelRequest(load_card(model.card), model.quant), cache_root())
 
 
 def _fetched(model: Model) -> Path | None:

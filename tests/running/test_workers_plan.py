@@ -73,7 +73,8 @@ def test_workers_plan_what_their_controller_found(controller: Callable[[Cluster]
         "small": None,
         "huge": Status.NOT_APPLICABLE,
     }
-    assert "no node is of class huge: needs 1e+06 GiB of RAM" in next(case.reason for case in worker.plan.cases if case.status)
+    (reason,) = (case.reason for case in worker.plan.cases if case.status)
+    assert "no node is of class huge: needs 1e+06 GiB of RAM" in reason
     assert [job.id for job in worker.plan.jobs] == [job.id for job in one.plan.jobs]
     assert {job.node_class.name for job in worker.plan.jobs} == {"small"}
     assert worker.job_groups() == one.job_groups()
