@@ -226,7 +226,7 @@ def _say(line: str) -> None:
 def report(series: int) -> dict[str, list[str]]:
     """The tables of the page, by their marks there."""
     errs = [
-        "| 90 nights that do not change | told at the end | told in any of 81 looks, one a night |",
+        "| 90 nights that do not change | told at the end | told in any of 81 nightly looks |",
         "|---|---|---|",
     ]
     for number, (name, make) in enumerate(STABLE.items()):
@@ -322,7 +322,7 @@ def choose(series: int) -> None:
 def rules(series: int) -> list[str]:
     """What else could be done about scatter that grows, as a table."""
     told = [
-        "| rule | false: independent / x 3 / alike by 0.3 | 10 % at SD 2 %: within 3 / 5 / 7 nights |",
+        "| rule | false: independent / scatter x 3 / alike by 0.3 | 10 % at SD 2 % told within 3 / 5 / 7 nights |",
         "|---|---|---|",
     ]
     for prior, row, alpha, name in RULES:

@@ -85,7 +85,7 @@ def _add_changes(connection: Connection) -> None:
         table.create(connection)
 
 
-_ASSUMED = re.compile(r"\(interval if quads scatter by ([0-9][0-9.e+]*) %, n = ")
+_ASSUMED = re.compile(r"\(interval if quads scatter by ([0-9]{1,4}(?:\.[0-9]{1,4})?(?:e\+[0-9]{1,2})?) %, n = ")
 
 
 def _add_assumed(connection: Connection) -> None:

@@ -45,7 +45,7 @@ def test_an_older_history_is_brought_up_and_its_changes_are_found(tmp_path: Path
 
 def test_a_history_of_version_2_learns_what_its_intervals_assume(address: str) -> None:
     """Of the verdicts' sentences, to two digits; other sentences and figures without intervals say nothing."""
-    said = ("(interval if quads scatter by 9.3 %, n = 1 quad)", "(99 % interval, n = 3 quads)", "no figure")
+    said = [f"(interval if quads scatter by {sd} %, n = 1 quad)" for sd in ("9.3", "1..2")] + ["no figure"]
     head = BuildRef("head", "a")
     cells = [
         cell(f"{CONTRAST}-{at}", 1.0 if at < 2 else None, head, reason=f"equivalent: ratio 1.000 [0.9, 1.1] {text}")

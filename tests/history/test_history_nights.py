@@ -94,6 +94,24 @@ def test_nights_without_a_figure_are_missing_and_not_filled_in(address: str) -> 
         assert len(series.points) == 9
 
 
+def test_what_was_lost_is_a_missing_night_until_it_is_found(address: str) -> None:
+    """In whatever order both come, and as often as they do."""
+    found = [run(night, [cell(CONTRAST, 1.0, HEAD)]) for night in range(4)]
+    nothing = cell(CONTRAST, None, HEAD, status=Status.ERROR, slug="E-case-lost")
+    lost = replace(run(2, [nothing]), key="lost-2", lost=True)
+    with History(address, make=True) as history:
+        for record in (found[1], lost, found[3], lost):
+            history.add(record)
+        (series,) = history.series(CONTRAST)
+        assert [(each.night, each.why) for each in series.missing] == [(day(2), "lost")]
+        assert [each.slug for each in history.verdicts(CONTRAST)] == ["", "E-case-lost", ""]
+        for record in (found[2], lost):
+            history.add(record)
+        (series,) = history.series(CONTRAST)
+        assert series.missing == ()
+        assert [each.slug for each in history.verdicts(CONTRAST)] == ["", "", ""]
+
+
 def test_a_speed_is_not_followed_from_one_machine_to_another(address: str) -> None:
     """A new driver begins another series and says so; the ratio goes on, since both arms have the new driver."""
     other = replace(NODE, key="node-b")
