@@ -243,7 +243,8 @@ def main(argv: Sequence[str]) -> int:
         matrix.write_text(matrix_text(asked), encoding="utf-8")
         plan = make_plan(load_matrix(matrix))
         cases = Cases(plan)
-        ways = [(shell_loop, matrix), (harness("local"), matrix), (harness("ray"), matrix)]
+        ways = [(shell_loop, matrix), (harness("local"), matrix)]
+        ways += [] if asked.without_ray else [(harness("ray"), matrix)]
         if not asked.large:
             ways[1:1] = [(plain_pytest, matrix), (reframe, reframe_program(asked.reframe))]
         taken: dict[str, Taken] = {}
@@ -274,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fork", choices=("ik_llama.cpp", "llama.cpp"), default="ik_llama.cpp")
     parser.add_argument("--model", type=Path, help="a model file in place of the tiny one")
     parser.add_argument("--large", action="store_true", help="8 cases of 2 arms, without pytest and ReFrame")
+    parser.add_argument("--without-ray", action="store_true", help="where the machine is too busy for Ray to start")
     parser.add_argument("--threads", type=int, default=1)
     folder = Path(tempfile.gettempdir()) / "moe-peers-reframe"
     parser.add_argument("--reframe", type=Path, default=folder, help=f"virtual environment of ReFrame ({folder})")
