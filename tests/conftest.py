@@ -8,15 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-import hypothesis
 import pytest
 
 from harness.pytest_plugin import is_wanted
 
 _LIMIT_S = 300
-
-hypothesis.settings.register_profile("unhurried", deadline=None)
-hypothesis.settings.load_profile("unhurried")  # an example that waits for a core is no failure
 
 _LONGEST = (
     "faults/test_fault_campaign.py",
@@ -28,10 +24,6 @@ _LONGEST = (
     "plugin/test_resume.py",
 )
 """Files that take longest, as they are begun: one begun last is all that the other workers wait for."""
-
-# The tests start hundreds of interpreters. Where none may keep what it compiled, each compiles the whole package.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 
 
 def pytest_sessionstart() -> None:
@@ -48,8 +40,17 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers of xdist share files out in the order that they are collected in."""
-    config.option.loadscopereorder = False
+    """Nothing for a run of the matrix, which loads this file too, and is there without what the tests need."""
+    if is_wanted(config):
+        return
+    import hypothesis  # noqa: PLC0415
+
+    hypothesis.settings.register_profile("unhurried", deadline=None)
+    hypothesis.settings.load_profile("unhurried")  # an example that waits for a core is no failure
+    # The tests start hundreds of interpreters. Where none may keep what it compiled, each compiles the whole package.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    config.option.loadscopereorder = False  # workers of xdist share files out in the order that they are collected in
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
