@@ -106,7 +106,7 @@ class Way:
         """As an arm of a matrix."""
         build = Build(SHORT[self.fork], self.fork, wheel=WHEELS[self.fork])
         flags = complete(build, {"t": 1, "ub": _UBATCH, **self.flags})
-        return Arm(build, Model(model, card=model, quant=quant), flags)
+        return Arm(build, Model(model, card="tiny-moe", quant=quant), flags)
 
 
 HARMLESS: Mapping[Fork, Mapping[str, Mapping[str, FlagValue]]] = {

@@ -50,7 +50,8 @@ def test_the_surpluses_are_those_of_the_floors() -> None:
     assert SURPLUS.decode_mean == SURPLUS.p90 == SURPLUS.p99
     assert SURPLUS.decode_p90 == SURPLUS.maximum
     said = f"{SURPLUS.mean:g} for mean and median, {SURPLUS.p90:g} for the mean of decoded positions, p90 and p99, "
-    assert f"{said}{SURPLUS.maximum:g} for the 90th percentile of decoded positions and the maximum" in PAGE
+    newer = f"{SURPLUS.p25:g} for p25 and {SURPLUS.decode_median:g} for the median of decoded positions"
+    assert f"{said}{SURPLUS.maximum:g} for the 90th percentile of decoded positions and the maximum, {newer}" in PAGE
 
 
 @pytest.mark.parametrize("word", [*Equivalence, *ContrastClass])

@@ -286,6 +286,9 @@ HOST = Build("host", Fork.LLAMA_CPP, path="/builds/host", source=BuildSource(bac
 IK = Build("ik", Fork.IK_LLAMA_CPP, path="/builds/ik")
 
 
+DEEPER = Model("deeper", card="qwen3-30b-a3b", quant="IQ4_XS")
+
+
 def on(build: Build, **flags: int | str) -> Arm:
     return Arm(build, MODEL, Flags.of({"ngl": 99, **flags}))
 
@@ -320,6 +323,7 @@ def test_backends_in_words() -> None:
         ((on(CUDA), on(CUDA, fa=1)), "GPU (nvidia) (flags)"),
         ((on(CUDA), on(HOST)), "GPU (nvidia) against the CPU (backend)"),
         ((replace(BASELINE, model=REAL), replace(CANDIDATE, model=REAL)), "real (kernels)"),
+        ((replace(BASELINE, model=DEEPER), replace(CANDIDATE, model=DEEPER)), "deeper (kernels)"),
         ((BASELINE, replace(CANDIDATE, model=REAL)), "two models, tiny-moe-iq4_xs and real"),
     ],
 )
