@@ -17,9 +17,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from placement_nights import Night
@@ -145,14 +149,29 @@ def _proved(night: Night, at_least: float) -> float:
     limits = LinearConstraint(
         _matrix([row for row, _, _ in rows], end + 1), *zip(*(row[1:] for row in rows), strict=True)
     )
-    solved = milp(
-        np.eye(1, end + 1, end)[0],
-        constraints=limits,
-        integrality=[*[1] * end, 0],
-        bounds=Bounds([*[0.0] * end, at_least], [*[1.0] * end, math.inf]),
-        options={"time_limit": _PROVING_S, "mip_rel_gap": _GAP},
-    )
+    with _silent():
+        solved = milp(
+            np.eye(1, end + 1, end)[0],
+            constraints=limits,
+            integrality=[*[1] * end, 0],
+            bounds=Bounds([*[0.0] * end, at_least], [*[1.0] * end, math.inf]),
+            options={"time_limit": _PROVING_S, "mip_rel_gap": _GAP},
+        )
     return float(solved.mip_dual_bound or 0.0)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what the solver prints for its makers out of our output: it writes past Python."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _pairs(night: Night) -> Iterable[tuple[Task, str]]:
