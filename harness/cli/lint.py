@@ -38,6 +38,14 @@ _EXAMPLES = """\b
 @click.option("--placement", type=click.Choice(["cpu", "hybrid", "gpu"]), help="Where it computes [by the flags].")
 @click.option("--verify", "asked", is_flag=True, help="Run the two sides of each pitfall that is warned of.")
 @click.option(
+    "--pitfall",
+    "pitfalls",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="A pitfall of your own beside those of the package; repeatable.",
+)
+@click.option(
     "--minutes",
     type=FiniteRange(min=0, min_open=True),
     default=2.0,
@@ -56,6 +64,7 @@ def lint(  # noqa: PLR0917 - click passes by name
     model: str,
     placement: str | None,
     asked: bool,
+    pitfalls: tuple[Path, ...],
     minutes: float,
     reports: Path | None,
     form: str,
@@ -75,6 +84,7 @@ def lint(  # noqa: PLR0917 - click passes by name
         build_number=build_number,
         model=model,
         placement=placement,
+        pitfalls=pitfalls,
     )
     result = judge_line(request)
     if asked:

@@ -33,6 +33,7 @@ class Surroundings:
         placement: Where it computes, if it was said.
         model: The model.
         quant: What the name of the model's file says.
+        own_pitfalls: Pitfalls beside those that come with the package.
     """
 
     number: int | None = None
@@ -41,6 +42,12 @@ class Surroundings:
     placement: str | None = None
     model: ModelFacts | None = None
     quant: str = ""
+    own_pitfalls: tuple[Pitfall, ...] = ()
+
+    @property
+    def pitfalls(self) -> tuple[Pitfall, ...]:
+        """All that a line is held against."""
+        return (*packaged_pitfalls().values(), *self.own_pitfalls)
 
     def number_for(self, fork: Fork) -> int:
         """The build's number; where it is not known, that of the newest build whose options were read."""
@@ -50,7 +57,7 @@ class Surroundings:
 def traps(line: ParsedLine, surroundings: Surroundings) -> Iterator[Finding]:
     """The pitfalls whose trap the line sets and whose conditions nothing known speaks against."""
     facts = facts_of(line, surroundings)
-    for pitfall in packaged_pitfalls().values():
+    for pitfall in surroundings.pitfalls:
         if (
             not is_set(pitfall, facts)
             or _of_rare_models(pitfall, facts)
@@ -70,7 +77,7 @@ def _of_rare_models(pitfall: Pitfall, facts: Facts) -> bool:
 def gone(line: ParsedLine, surroundings: Surroundings) -> Iterator[str]:
     """Pitfalls that the line would have in older builds, with what was found in newer ones."""
     facts = facts_of(line, surroundings)
-    for pitfall in packaged_pitfalls().values():
+    for pitfall in surroundings.pitfalls:
         found = is_gone(pitfall, line.fork, surroundings.number_for(line.fork))
         held = applies(pitfall, facts)
         if found and is_set(pitfall, facts) and held.is_inside and not held.unknown:

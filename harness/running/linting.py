@@ -20,6 +20,7 @@ from harness.linting.command_words import CommandWords, read_words, split_comman
 from harness.linting.lint import Judged, forks_of, lint
 from harness.linting.parsed_line import ParsedLine, parse
 from harness.linting.traps import Surroundings
+from harness.pitfalls.catalogue import packaged_pitfalls, read_pitfall
 from harness.pitfalls.entry import INERT, Contrast, Pitfall
 from harness.pitfalls.model_facts import facts_of_model
 from harness.planning.model_word import model_named
@@ -50,6 +51,7 @@ class LintRequest:
         model: A file, or a card with or without quantization; empty: the line's own.
         placement: Where it computes, where it was said.
         minutes: Budget of each pitfall that is asked for.
+        pitfalls: Files of pitfalls of one's own.
     """
 
     words: Sequence[str]
@@ -59,6 +61,7 @@ class LintRequest:
     model: str = ""
     placement: str | None = None
     minutes: float = 2.0
+    pitfalls: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,30 @@ def judge_line(request: LintRequest) -> LintResult:
         placement=request.placement,
         model=facts_of_model(model) if model else None,
         quant=quant[1].upper() if quant else "",
+        own_pitfalls=_own_pitfalls(request.pitfalls),
     )
     judged = lint(command, forks, surroundings)
     return LintResult(command, surroundings, judged, request.build, spoken if model else "")
+
+
+def _own_pitfalls(files: Sequence[Path]) -> tuple[Pitfall, ...]:
+    """Pitfalls of files, each of a name that no other has: what is found is told by it.
+
+    Raises:
+        BadInput: ``E-pitfall-twice``, and what is wrong with a file.
+    """
+    taken = set(packaged_pitfalls())
+    found = []
+    for file in files:
+        pitfall = read_pitfall(file)
+        if pitfall.id in taken:
+            message = f"there is a pitfall '{pitfall.id}' already"
+            raise BadInput(
+                "E-pitfall-twice", message, hint="give the file and its id another name", where=f"{file}: id"
+            )
+        taken.add(pitfall.id)
+        found.append(pitfall)
+    return tuple(found)
 
 
 def verify(result: LintResult, minutes: float, run: RunAb) -> dict[str, Asked]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from harness.domain.build import Fork
 from harness.domain.words import Equivalence, Pitfall, Throughput
 from harness.linting.command_words import split_command
 from harness.linting.lint import lint
-from harness.pitfalls.catalogue import packaged_pitfalls
+from harness.pitfalls.catalogue import packaged_pitfalls, pitfall_folder
 from harness.running import linting
 from harness.running.linting import LintRequest, judge_line, request_of, verify
 
@@ -262,3 +264,21 @@ def test_a_line_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("subprocess.Popen.__init__", refuse)
     assert lint(split_command(LINE), list(Fork), linting.Surroundings())
     assert run(LINE).exit_code == 1
+
+
+def test_the_page_about_pitfalls_of_ones_own_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is warned of and planned; its commands are those of the page, but for the one that measures."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "add-a-pitfall.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    Path("small-ubatch.toml").write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    warned, measured, planned = re.findall(r"^\$ moe-harness (.*)$", page, flags=re.MULTILINE)
+    done = CliRunner().invoke(cli, shlex.split(warned))
+    assert (done.exit_code, "small-ubatch" in done.output) == (1, True)
+    assert "--pitfall" in measured
+    done = CliRunner().invoke(cli, shlex.split(planned))
+    assert (done.exit_code, done.output.count("pitfall/")) == (0, 4), "both forks at both sizes of prompts"
+
+
+def test_a_pitfall_of_ones_own_may_not_have_the_name_of_another() -> None:
+    file = pitfall_folder() / "rtr-hybrid.toml"
+    assert code_of("--pitfall", f"{file}", LINE) == 2
