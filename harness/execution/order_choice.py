@@ -111,13 +111,10 @@ class Choice:
 
     def _urgent(self, site: Site, groups: Sequence[Group], loads: _Loads) -> Group | None:
         """The group whose longest task would be the last of all to end if it waited; none whose model is in use."""
-        idle = [group for group in groups if group.models not in self._using or not self._users(group)]
-        if not idle:
-            return None
-        needs = [self._pace * group.longest_s + loads[group.models] for group in idle]
-        need_s = max(needs)
-        group = idle[needs.index(need_s)]
-        return group if need_s >= _URGENT * self._rest_s(site) else None
+        pace, least_s = self._pace, _URGENT * self._rest_s(site)
+        needs = [(pace * group.longest_s + loads[group.models], group) for group in groups]
+        urgent = [found for found in needs if found[0] >= least_s and not self._users(found[1])]
+        return max(urgent, key=lambda found: found[0])[1] if urgent else None
 
     def _others(self, site: Site, group: Group) -> bool:
         """Whether another free place can take a group."""
