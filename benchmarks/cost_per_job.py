@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from cost_standin import ONCE
 from noise import put_between_markers
 
 BEGIN, END = "<!-- cost: begin -->", "<!-- cost: end -->"
@@ -118,7 +119,8 @@ def table(few: int, many: int, short: dict[str, Any], long: dict[str, Any], empt
     def per_job(before: float, after: float) -> float:
         return 1000 * (after - before) / (many - few)
 
-    parts = {name: per_job(short["driver_s"][name], long["driver_s"][name]) for name in long["driver_s"]}
+    names = [name for name in long["driver_s"] if name != ONCE]
+    parts = {name: per_job(short["driver_s"][name], long["driver_s"][name]) for name in names}
     others = per_job(short["others_s"], long["others_s"])
     ray_driver, ray_others = (1000 * empty[name] / many for name in ("driver_s", "others_s"))
     over = sum(parts.values()) + others - ray_driver - ray_others

@@ -25,6 +25,8 @@ from harness.execution import ray_executor
 from harness.execution.events import Finished, JobEvent, ProcessDone, Progress, Started
 from harness.execution.node import probe_node
 
+ONCE = "once: Ray's start and the first job"
+"""A part whose length scatters by more than many jobs take."""
 _EVERY = 100
 """Cases between two looks at the driver's memory."""
 _NS = 1_000_000
@@ -71,7 +73,7 @@ class Taken:
 
     Attributes:
         driver_s: By part, of the driver.
-        others_s: Of Ray's processes, till the last case.
+        others_s: Of Ray's processes, from the first case to the last.
         rss_bytes: Of the driver, by the number of cases decided.
     """
 
@@ -81,7 +83,7 @@ class Taken:
 
 
 _taken = Taken()
-_began = {"at": 0.0, "cases": 0}
+_began = {"at": 0.0, "cases": 0, "others": 0.0}
 
 
 def cpu_of_others() -> float:
@@ -110,12 +112,19 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop() -> Generator[None, object, object]:
-    """The jobs, with Ray's start; before it the plan and the collection."""
+    """The jobs; before them the plan and the collection."""
     _part("plan and collection")
     result = yield
     _part("run")
-    _taken.others_s = cpu_of_others()
+    _taken.others_s = cpu_of_others() - _began["others"]
     return result
+
+
+def pytest_runtest_logstart() -> None:
+    """What is there once ends with the first case."""
+    if ONCE not in _taken.driver_s:
+        _part(ONCE)
+        _began["others"] = cpu_of_others()
 
 
 def pytest_runtest_logfinish() -> None:
