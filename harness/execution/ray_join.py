@@ -19,6 +19,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import AuthenticationError, RayError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from harness.domain.errors import BadInput, HarnessError, Infrastructure
 
@@ -32,6 +33,9 @@ _SETTINGS = 4
 _METADATA = (b"CLUSTER_METADATA", b"cluster")
 _ALIVE = 0
 """State of a node in Ray's messages."""
+_STARTS = 2
+_TOO_SLOW = "timed out during startup"
+"""Ray's words for a node that was not up in time."""
 _TRY = "try --moe-executor=local, or check --ray-address, the token, and that versions agree"
 
 
@@ -51,7 +55,7 @@ def join(address: str, where: str = "--ray-address") -> None:
 
 
 def embed(where: str = "embedded", **settings: Any) -> None:
-    """Start a cluster of this process.
+    """Start a cluster of this process; once more where a busy host did not let a node come up in Ray's thirty seconds.
 
     Args:
         where: What is started, for messages.
@@ -60,7 +64,13 @@ def embed(where: str = "embedded", **settings: Any) -> None:
     Raises:
         Infrastructure: ``E-ray-start``.
     """
-    start_ray(where, address="local", include_dashboard=False, **settings)
+    patient = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, Infrastructure) and _TOO_SLOW in error.message),
+        stop=stop_after_attempt(_STARTS),
+        before_sleep=lambda _: ray.shutdown(),
+        reraise=True,
+    )
+    patient(start_ray, where, address="local", include_dashboard=False, **settings)
 
 
 def start_ray(where: str, **settings: Any) -> None:
