@@ -15,6 +15,7 @@ from harness.cli.ab_report import as_json, markdown, print_result
 from harness.cli.ab_view import PlainView, view_for
 from harness.cli.doing import Doing
 from harness.cli.finite import FiniteRange
+from harness.cli.paper import stdout_console
 from harness.domain.build import Fork
 from harness.domain.errors import BadInput
 from harness.running.ab import AbRequest, plan_ab
@@ -102,7 +103,7 @@ def _print(result: AbResult, form: str, *, headed: bool) -> None:
     elif form == "markdown":
         click.echo(markdown(result), nl=False)
     else:
-        print_result(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), result, headed=headed)
+        print_result(stdout_console(_PIPE_WIDTH), result, headed=headed)
 
 
 def _share_one_stream() -> bool:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from harness.cli.gate import today
 from harness.cli.gate_inputs import labels_file, labels_of, policy_of
+from harness.cli.paper import stdout_console
 from harness.domain.errors import BadInput
 from harness.domain.suggest import did_you_mean
 from harness.gating.as_json import cell_json
@@ -120,5 +120,4 @@ def _print(found: Sequence[Judged]) -> None:
     for each in found:
         row: list[Any] = [each.alert, words[each.label], each.staged.stage, each.finding, each.cell.id, gist(each)]
         table.add_row(*(Text(one_line(f"{cell}")) for cell in row))
-    console = Console()
-    (console if console.is_terminal else Console(width=_PIPE_WIDTH)).print(table)
+    stdout_console(_PIPE_WIDTH).print(table)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.paper import stdout_console
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
 from harness.domain.verdict import Verdict
 from harness.judging.wording import assumption_text, speeds_text
@@ -45,8 +46,7 @@ def tell(found: Machines, form: str) -> None:
     elif form == "markdown":
         click.echo(markdown(found))
     else:
-        console = Console()
-        _print(found, console if console.is_terminal else Console(width=_PIPE_WIDTH))
+        _print(found, stdout_console(_PIPE_WIDTH))
 
 
 def as_json(found: Machines) -> dict[str, Any]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
 
 from harness.cli.calibrate_outputs import calibrate_outputs
 from harness.cli.calibration_page import as_json, markdown, print_table
 from harness.cli.calibration_teller import Teller
 from harness.cli.finite import FiniteRange
+from harness.cli.paper import stdout_console
 from harness.domain.build import Fork
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
 from harness.planning.schema import Policy
@@ -81,7 +80,7 @@ def calibrate(  # noqa: PLR0917 - click passes by name
     elif form == "markdown":
         click.echo(markdown(found))
     else:
-        print_table(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), found, kept)
+        print_table(stdout_console(_PIPE_WIDTH), found, kept)
     context.exit(_exit_code(found))
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from harness.cli import beside_table
 from harness.cli.compare_inputs import STDIN, Input, checked_factor, read_input, require_contrast, split_input
 from harness.cli.compare_spreads import known_spreads
+from harness.cli.paper import stdout_console
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED, BadInput
 from harness.domain.imported import ImportProblem
 from harness.domain.words import Throughput
@@ -124,7 +125,7 @@ def compare(  # noqa: PLR0917 - click passes by name
     elif form == "markdown":
         click.echo(clean(markdown(found, given, alpha)))
     else:
-        _print_table(found, given, Console() if Console().is_terminal else Console(width=_PIPE_WIDTH), alpha)
+        _print_table(found, given, stdout_console(_PIPE_WIDTH), alpha)
     context.exit(exit_code(found))
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.paper import stdout_console
 from harness.domain.errors import BadInput
 from harness.explaining.finding import the_case
 from harness.explaining.night import explain_night
@@ -52,8 +53,7 @@ def explain(case: str | None, journals: tuple[Path, ...], everything: bool, form
     elif form == "markdown":
         click.echo("\n".join(_markdown(sections)))
     else:
-        console = Console()
-        _print(sections, console if console.is_terminal else Console(width=_PIPE_WIDTH))
+        _print(sections, stdout_console(_PIPE_WIDTH))
 
 
 def _read(case: str | None, journals: tuple[Path, ...]) -> tuple[str | None, JournalState]:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from harness.cli.doing import Doing
 from harness.cli.fleet_hold import hold, lock, release_
+from harness.cli.paper import plain_table, stdout_console
 from harness.domain.errors import EXIT_FINDING, BadInput
 from harness.domain.node import GIB
 from harness.execution.cluster_token import environment_with, token_file
@@ -281,14 +280,14 @@ fleet.add_command(release_)
 
 
 def _print_status(found: Any) -> None:
-    table = _table("node", "host", "state", "processor", "cores", "RAM GiB", "GPUs", "offers")
+    table = plain_table("node", "host", "state", "processor", "cores", "RAM GiB", "GPUs", "offers")
     for node in found.nodes:
         facts = node.facts
         gpus = ", ".join(f"{gpu.name} {gpu.vram_bytes / GIB:.0f} GiB" for gpu in facts.gpus) if facts else ""
         probed = (facts.cpu_model, str(facts.cores), f"{facts.usable_ram_bytes / GIB:.0f}") if facts else ("", "", "")
         offers = said_resources({name: node.resources[name] for name in node.resources if name in _TOLD})
         table.add_row(*(Text(one_line(cell)) for cell in (node.id[:8], node.host, node.state, *probed, gpus, offers)))
-    _console().print(table)
+    stdout_console(_PIPE_WIDTH).print(table)
     for node in found.nodes:
         if node.reason:
             click.echo(one_line(f"{node.id[:8]} {node.host}: {node.reason}"))
@@ -299,11 +298,11 @@ _TOLD = frozenset({SLOT, "ram_gib", "vram_gib", "disk_gib", "GPU"})
 
 
 def _print_findings(found: Sequence[Finding]) -> None:
-    table = _table("check", "", "found")
+    table = plain_table("check", "", "found")
     for finding in found:
         style = "yellow" if finding.level is Level.WARNING else ""
         table.add_row(finding.check, Text(finding.level.value, style=style), Text(one_line(finding.found)))
-    _console().print(table)
+    stdout_console(_PIPE_WIDTH).print(table)
     warnings = [finding for finding in found if finding.level is Level.WARNING]
     for finding in warnings:
         click.echo(one_line(f"{finding.check}: {finding.why}. What to do: {finding.todo}"))
@@ -311,14 +310,3 @@ def _print_findings(found: Sequence[Finding]) -> None:
         f"{len(warnings)} would spoil measurements here" if warnings else "nothing found that spoils measurements here"
     )
     click.echo(told)
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.paper import plain_table, stdout_console
 from harness.domain.words import Status
 from harness.history.history import Imported
 from harness.history.regressions import change_words, open_changes
@@ -47,7 +47,7 @@ def print_cell(cell: str, verdicts: Sequence[NightVerdict], series: Sequence[Ser
         _print_series(each, verdicts)
     if not series:
         _say("no figure that could be followed: verdicts alone")
-        _console().print(_nights_table([*verdicts], "", {}))
+        stdout_console(_PIPE_WIDTH).print(_nights_table([*verdicts], "", {}))
 
 
 def _print_series(series: Series, verdicts: Sequence[NightVerdict]) -> None:
@@ -60,7 +60,7 @@ def _print_series(series: Series, verdicts: Sequence[NightVerdict]) -> None:
     first, last = series.points[0].night, series.points[-1].night
     shown = [each for each in verdicts if each.time in times or (each.value is None and first <= each.night <= last)]
     gaps = [each for each in series.missing if each.night not in {verdict.night for verdict in shown}]
-    _console().print(_nights_table([*shown, *gaps], series.unit, times))
+    stdout_console(_PIPE_WIDTH).print(_nights_table([*shown, *gaps], series.unit, times))
     for change in series.changes:
         head = "worse" if change.worse else "better"
         _say(f"{head}: {change_words(change, series.unit)}; first told on {change.first_seen}")
@@ -70,7 +70,7 @@ def _print_series(series: Series, verdicts: Sequence[NightVerdict]) -> None:
 
 def _nights_table(rows: list[NightVerdict | MissingNight], unit: str, points: dict[datetime, NightPoint]) -> Table:
     several = len({row.node for row in rows if isinstance(row, NightVerdict)}) > 1
-    table = _table(
+    table = plain_table(
         "night", "build", one_line(unit) or "figure", "interval", "n", "verdict", "machine" if several else "", ""
     )
     for row in sorted(rows, key=lambda each: each.night):
@@ -94,7 +94,7 @@ def _nights_table(rows: list[NightVerdict | MissingNight], unit: str, points: di
 
 def print_cells(night: date, trends: Sequence[CellTrend]) -> None:
     """The cells of a night."""
-    table = _table("cell", "figure", "verdict", "trend", "changed")
+    table = plain_table("cell", "figure", "verdict", "trend", "changed")
     for each in trends:
         last = each.last
         value = "" if last.value is None else f"{figure_text(last.value, last.unit)} {last.unit}"
@@ -102,7 +102,7 @@ def print_cells(night: date, trends: Sequence[CellTrend]) -> None:
         changed = f"{100 * (told[-1].ratio - 1):+.1f} % since {told[-1].first_after}" if told else ""
         cells = (last.cell, value, _words(last), _sparkline(each.trend), changed)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
-    _console().print(table)
+    stdout_console(_PIPE_WIDTH).print(table)
     _say(f"night {night}: {count(len(trends), 'cell')}")
 
 
@@ -157,17 +157,6 @@ def _prints_blocks() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
 
 
 def _say(*lines: str) -> None:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.compare_inputs import STDIN, file_content, read_content, stdin_content
+from harness.cli.paper import stdout_console
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, BadInput
 from harness.domain.imported import Imported, ImportedBuild, ImportedModel, ImportedRow, ImportProblem
 from harness.domain.measurement import NS
@@ -52,7 +53,7 @@ def import_file(context: click.Context, file: str, expect: tuple[str, ...], form
         }
         click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:
-        _print_table(found.rows, problems, Console() if Console().is_terminal else Console(width=_PIPE_WIDTH))
+        _print_table(found.rows, problems, stdout_console(_PIPE_WIDTH))
     context.exit(EXIT_FINDING if any(map(_loses, problems)) else EXIT_OK)
 
 

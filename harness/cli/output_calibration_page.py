@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.paper import stdout_console
 from harness.judging.outputs_allowed import not_set
 from harness.judging.tolerances import QUANTILE_DECODED, QUANTILE_POSITIONS
 from harness.judging.wording import node_text
@@ -45,7 +45,7 @@ def show(found: OutputCalibration, store: Path, form: str) -> None:
     elif form == "markdown":
         click.echo(_markdown(found))
     else:
-        _print(Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH), found, store)
+        _print(stdout_console(_PIPE_WIDTH), found, store)
 
 
 def _json(found: OutputCalibration, store: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from harness.cli.paper import stdout_console
 from harness.cli.plan_nodes import cells, closing_lines, headers
 from harness.cli.plan_outputs import outputs_text
 from harness.cli.plan_rows import rows, why_rows
@@ -97,7 +97,7 @@ def plan(
     elif form == "json":
         click.echo(json.dumps(rows(worked_out, ahead, nodes), indent=2))
     else:
-        print_table(worked_out, ahead, _console(), nodes)
+        print_table(worked_out, ahead, stdout_console(_PIPE_WIDTH), nodes)
 
 
 def _print_why(chosen: Plan, ahead: PlanForecast, nodes: Sequence[NodeFacts], form: str) -> None:
@@ -174,8 +174,3 @@ def summary(worked_out: Plan, ahead: PlanForecast) -> str:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
-
-
-def _console() -> Console:
-    """A terminal's width, or a wide page: ids in a pipe or a log are not to be broken."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)

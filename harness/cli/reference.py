@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from harness.cli.paper import plain_table, stdout_console
 from harness.domain.case import OutputCheck
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED
 from harness.domain.golden import MODEL, TENSORS, Asked, Golden
@@ -119,11 +119,11 @@ def _as_json(found: Recording, written: Sequence[str], goldens: Goldens) -> dict
 
 
 def _print_update(found: Sequence[Recording], written: Sequence[str], goldens: Goldens) -> None:
-    table = _table("reference", "change", "written", "how it compares")
+    table = plain_table("reference", "change", "written", "how it compares")
     for each in found:
         cells = (each.key, each.change.value, "yes" if each.key in written else "no", each.why)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
-    _console().print(table)
+    stdout_console(_PIPE_WIDTH).print(table)
     for each in found:
         if each.detail:
             click.echo(clean(f"\n{each.key}\n{each.detail}"))
@@ -172,24 +172,13 @@ def _print_rows(rows: Sequence[dict[str, Any]], goldens: Goldens) -> None:
     if not rows:
         click.echo(f"the matrix asks for no reference, and none is in {goldens.folder}")
         return
-    table = _table("reference", "state", "recorded", "by", "KiB")
+    table = plain_table("reference", "state", "recorded", "by", "KiB")
     for row in rows:
         size = f"{row['bytes'] / 1024:.0f}" if row["bytes"] else ""
         cells = (row["key"], row["state"], row["when"][:10], row["build"], size)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
-    _console().print(table)
+    stdout_console(_PIPE_WIDTH).print(table)
     for row in rows:
         if row["why"]:
             click.echo(one_line(f"{row['key']}: {row['why']}"))
     click.echo(f"folder: {goldens.folder}")
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)

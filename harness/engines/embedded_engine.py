@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import harness
 from harness.domain.build import Build
 from harness.domain.errors import BadInput
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.workload import Metric, PromptProfile, Workload
 from harness.engines.bench_argv import threads_of
+from harness.engines.child import child_command
 from harness.engines.echo import not_echoed
 from harness.engines.embedded.errors import EmbeddedError
 from harness.engines.embedded.layouts import DISTRIBUTIONS, find_layout, install_command
@@ -30,8 +28,6 @@ from harness.engines.rows import checked_row, workload_of
 _CHILD = "harness.engines.embedded"
 _SEED = 42
 """Of the random tokens that are timed: one for all arms, so that all see the same tokens."""
-INSTALLED_UNDER = frozenset({"site-packages", "dist-packages"})
-"""Folders of installed packages: a checkout is somewhere else, and its children have to be told where."""
 
 
 class EmbeddedEngine:
@@ -81,18 +77,8 @@ class EmbeddedEngine:
         return "a workload has no tokens to time" if empty else ""
 
     def command(self, order: Order) -> Command:
-        """One child, told on standard input what to do.
-
-        ``-P`` keeps the working directory off the module path. Where this package is not installed but run from a
-        checkout, the child is told where that is.
-        """
-        home = Path(harness.__file__).resolve().parent.parent
-        checkout = {} if home.name in INSTALLED_UNDER else {"PYTHONPATH": str(home)}
-        return Command(
-            (sys.executable, "-P", "-m", _CHILD),
-            {**checkout, **dict(order.arm.environment)},
-            json.dumps(_request(order), allow_nan=False),
-        )
+        """One child, told on standard input what to do."""
+        return child_command(_CHILD, _request(order), dict(order.arm.environment))
 
     def read(self, order: Order, ended: Exit) -> Report:
         """Rows, outputs, self-description and failure of one child; never raises."""

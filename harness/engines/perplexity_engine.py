@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
-import harness
 from harness.domain.build import Fork
 from harness.engines.bench_argv import threads_of
-from harness.engines.embedded_engine import INSTALLED_UNDER
+from harness.engines.child import child_command
 from harness.engines.embedded_events import child_failure, read_events
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.output_lines import asked_outputs, outputs_request
@@ -60,7 +57,6 @@ class PerplexityEngine(OwnProgram):
             BadInput: If the build is not there or not executable.
         """
         executable = self._executable()
-        home = Path(harness.__file__).resolve().parent.parent
         request = {
             "argv": self._argv(executable, order),
             "environment": with_libraries(executable, dict(order.arm.environment)),
@@ -68,11 +64,7 @@ class PerplexityEngine(OwnProgram):
             "batch": int(order.arm.flags.get("b") or _DEFAULT_BATCH),
             "outputs": outputs_request(order.outputs) if order.outputs else None,
         }
-        return Command(
-            (sys.executable, "-P", "-m", _CHILD),
-            {} if home.name in INSTALLED_UNDER else {"PYTHONPATH": str(home)},
-            json.dumps(request, allow_nan=False),
-        )
+        return child_command(_CHILD, request)
 
     def read(self, order: Order, ended: Exit) -> Report:
         """Outputs and failure of one child; never raises."""

@@ -5,16 +5,14 @@ It answers the requests of prompt profiles, which are timed, and prompts whose o
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
-import harness
 from harness.domain.build import Fork
 from harness.domain.failure import Failure, FailureKind
 from harness.domain.workload import Metric, OutputProfile, Prompt, PromptProfile
 from harness.engines.bench_argv import threads_of
-from harness.engines.embedded_engine import INSTALLED_UNDER, profile_request
+from harness.engines.child import child_command
+from harness.engines.embedded_engine import profile_request
 from harness.engines.embedded_events import Events, child_failure, identity, load_seconds, read_events
 from harness.engines.engine import Command, Exit, Order, Report
 from harness.engines.load_log import told_load
@@ -78,7 +76,6 @@ class ServedEngine(OwnProgram):
             BadInput: If the build is not there or not executable.
         """
         executable = self._executable()
-        home = Path(harness.__file__).resolve().parent.parent
         request = {
             "fork": str(self._build.fork),
             "argv": self._argv(executable, order),
@@ -89,11 +86,7 @@ class ServedEngine(OwnProgram):
             "profiles": [profile_request(order, profile) for profile in order.profiles],
             "outputs": outputs_request(order.outputs) if order.outputs else None,
         }
-        return Command(
-            (sys.executable, "-P", "-m", _CHILD),
-            {} if home.name in INSTALLED_UNDER else {"PYTHONPATH": str(home)},
-            json.dumps(request, allow_nan=False),
-        )
+        return child_command(_CHILD, request)
 
     def read(self, order: Order, ended: Exit) -> Report:
         """Rows, self-description and failure of one child; never raises."""
