@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from harness.domain.build import Fork
+from harness.linting.command_words import CommandWords
 from harness.linting.parsed_line import ParsedLine, Part
 from harness.pitfalls.entry import Pitfall
 
@@ -67,23 +68,21 @@ class Finding:
     pitfall: Pitfall | None = None
 
 
-def rewritten(line: ParsedLine, edits: Iterable[Edit]) -> str:
-    """The whole command with edits made; the first edit of an option counts. Empty where there are none.
+def edited(line: ParsedLine, edits: Iterable[Edit]) -> CommandWords:
+    """The command with edits made; the first edit of an option counts.
 
     Args:
         line: The command line.
         edits: The edits.
     """
     listed = list(edits)
-    if not listed:
-        return ""
     by_part: dict[int, Edit] = {}
     for edit in listed:
         if edit.part is not None:
             by_part.setdefault(id(edit.part), edit)
     words = [word for part in line.parts for word in _words(part, by_part)]
     words += [word for edit in _once(listed) for word in edit.words]
-    return line.command.line(words)
+    return replace(line.command, arguments=tuple(words))
 
 
 def _words(part: Part, edits: dict[int, Edit]) -> Sequence[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from harness.domain.build import Fork
 from harness.linting.command_words import CommandWords
 from harness.linting.effects import contradictions, ignored
-from harness.linting.finding import Finding, rewritten
+from harness.linting.finding import Edit, Finding, edited
 from harness.linting.option_table import removed_options
 from harness.linting.parsed_line import ParsedLine, parse
 from harness.linting.spelling import misspelt, said_twice
 from harness.linting.traps import Surroundings, gone, traps
+
+_ROUNDS = 3
+"""What mending may bring up, e.g. the same option twice where two others stood, is mended too: so often at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +27,18 @@ class Judged:
         line: The command line as it reads it.
         findings: What is wrong with it.
         notes: What would be in other builds.
+        replacement: The line with everything mended that is sure and can be; empty where nothing is, or where that
+            would bring up a warning that the line did not have.
     """
 
     line: ParsedLine
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
-
-    @property
-    def replacement(self) -> str:
-        """The line with everything mended that is sure and can be; empty where nothing is to be mended."""
-        return rewritten(
-            self.line, [edit for finding in self.findings if not finding.unknown for edit in finding.edits]
-        )
+    replacement: str
 
     def line_without(self, finding: Finding) -> str:
         """The line with one finding mended; empty where no line is offered."""
-        return rewritten(self.line, finding.edits)
+        return _written(edited(self.line, finding.edits)) if finding.edits else ""
 
 
 def forks_of(command: CommandWords, said: Fork | None = None) -> tuple[Fork, ...]:
@@ -73,8 +73,47 @@ def lint(command: CommandWords, forks: Sequence[Fork], surroundings: Surrounding
 
 
 def _judged(line: ParsedLine, surroundings: Surroundings) -> Judged:
+    found = _found(line, surroundings)
+    had = Counter(finding.id for finding in found)
+    offered = tuple(
+        replace(finding, edits=()) if _brings_more(_after(line, finding.edits), had, surroundings) else finding
+        for finding in found
+    )
+    return Judged(line, offered, tuple(gone(line, surroundings)), _mended(line, offered, had, surroundings))
+
+
+def _found(line: ParsedLine, surroundings: Surroundings) -> list[Finding]:
     spelling = [*misspelt(line, surroundings.number_for(line.fork)), *said_twice(line)]
     about = {finding.where for finding in spelling}
     rest = [*ignored(line), *contradictions(line), *traps(line, surroundings)]
-    found = [*spelling, *(finding for finding in rest if finding.where not in about or finding.pitfall)]
-    return Judged(line, tuple(found), tuple(gone(line, surroundings)))
+    return [*spelling, *(finding for finding in rest if finding.where not in about or finding.pitfall)]
+
+
+def _mended(line: ParsedLine, found: Iterable[Finding], had: Counter[str], surroundings: Surroundings) -> str:
+    """The line with everything mended that is sure; empty where no such line is without new warnings."""
+    for _ in range(_ROUNDS):
+        edits = [edit for finding in found if not finding.unknown for edit in finding.edits]
+        if not edits:
+            return ""
+        line = _after(line, edits)
+        found = _found(line, surroundings)
+        if not _new(found, had):
+            return _written(line.command)
+    return ""
+
+
+def _after(line: ParsedLine, edits: Iterable[Edit]) -> ParsedLine:
+    return parse(edited(line, edits), line.fork)
+
+
+def _brings_more(line: ParsedLine, had: Counter[str], surroundings: Surroundings) -> bool:
+    """Whether a mended line has warnings that the line itself did not have: then the mend is a trap."""
+    return bool(_new(_found(line, surroundings), had))
+
+
+def _new(found: Iterable[Finding], had: Counter[str]) -> Counter[str]:
+    return Counter(finding.id for finding in found) - had
+
+
+def _written(command: CommandWords) -> str:
+    return command.line(command.arguments)
