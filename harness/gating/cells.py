@@ -17,7 +17,7 @@ from harness.planning.select import matcher
 from harness.reporting.joining import lost_states
 from harness.reporting.journal import JOURNAL_NAME
 from harness.reporting.outcomes import badness
-from harness.reporting.replay import read_journal
+from harness.reporting.replay import read_begun
 from harness.reporting.state import JobTry, JournalState
 
 _MOST_NAMED = 3
@@ -112,7 +112,7 @@ def read_journals(paths: Sequence[Path]) -> Journals:
             continue
         seen.add(file)
         try:
-            states.append(read_journal(path))
+            states.append(read_begun(path))
         except HarnessError as error:
             first = first or error
             problems.append(Problem(error.slug, error.where, error.message, Weight.BAD_INPUT, error.hint))
@@ -166,7 +166,7 @@ def _problems_of(state: JournalState) -> Iterator[Problem]:
     if state.run is None:
         lost = "it does not say how its run started, so how much was planned is not known"
         hint = "give a journal.jsonl that is whole, or its folder"
-        yield Problem("E-gate-no-start", where, lost, Weight.UNDECIDED if state.planned else Weight.BAD_INPUT, hint)
+        yield Problem("E-gate-no-start", where, lost, Weight.UNDECIDED, hint)
     elif len(state.planned) < state.run.cases:
         lost = f"{state.run.cases - len(state.planned)} of {state.run.cases} planned cases have no line"
         yield Problem("E-gate-plan-cut", where, lost, Weight.UNDECIDED, "run it again: what is missing is not known")

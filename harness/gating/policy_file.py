@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,18 @@ def _message(error: dict[str, Any]) -> str:
     wanted = message.removeprefix(_PREFIX).split(" or instance of ")[0]
     shown = repr(error["input"])
     shown = shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "..."
-    return f"expected {_WORDS.get(wanted, wanted)}, found {shown}"
+    return f"expected {_WORDS.get(wanted, wanted)}, found {shown}{_unquoted(error)}"
+
+
+def _unquoted(error: dict[str, Any]) -> str:
+    """How a day is written that stands in quotes."""
+    if error["type"] != "date_type" or not isinstance(error["input"], str):
+        return ""
+    try:
+        day = date.fromisoformat(error["input"].strip())
+    except ValueError:
+        return ": a day is written without quotes, e.g. 2030-01-31"
+    return f": write it without quotes: {error['loc'][-1]} = {day.isoformat()}"
 
 
 def _nearest(error: dict[str, Any]) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.domain.errors import BadInput, HarnessError
+from harness.domain.errors import HarnessError
 from harness.domain.verdict import Verdict
 from harness.reporting.joining import lost_states
 from harness.reporting.outcomes import badness
 from harness.reporting.projections import notes
-from harness.reporting.replay import read_journal
+from harness.reporting.replay import read_begun
 from harness.reporting.state import JournalState
 from harness.reporting.summary import status_rank
 
@@ -52,10 +52,7 @@ def read_night(paths: Sequence[Path]) -> Night:
     problems: list[HarnessError] = []
     for path in paths:
         try:
-            state = read_journal(path)
-            if state.run is None and not state.planned:
-                message = "there is no run in it: not a journal, or one whose first lines are lost"
-                raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
+            state = read_begun(path)
         except HarnessError as error:
             problems.append(error)
             continue

@@ -16,7 +16,7 @@ from harness.domain.errors import BadInput
 from harness.reporting.joining import require_one_night
 from harness.reporting.journal import JOURNAL_NAME, SCHEMA
 from harness.reporting.junit import write_whole
-from harness.reporting.replay import MERGED, begins_run, read_runs
+from harness.reporting.replay import MERGED, begins_run, read_runs, without_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ def merge_journals(paths: Sequence[Path], out: Path) -> Path:
     for path in paths:
         found = [state for state in read_runs(path) if state.run is not None or state.planned]
         if not found:
-            message = "there is no run in it: not a journal, or one whose first lines are lost"
-            raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
+            raise without_run(path)
         states += found
         runs += raw_runs(_file(path).read_bytes())
     require_one_night(states)

@@ -62,19 +62,31 @@ def read_journal(path: Path) -> JournalState:
     return replay.state()
 
 
+def read_begun(path: Path) -> JournalState:
+    """Read a journal that has a run, arguments as of `read_journal`.
+
+    Raises:
+        BadInput: As of `read_journal`, and ``E-no-journal`` for one without any run.
+    """
+    state = read_journal(path)
+    if state.run is None and not state.planned:
+        raise without_run(path)
+    return state
+
+
+def without_run(path: Path) -> BadInput:
+    """That a file has no line of a run that could be used."""
+    message = "there is no run in it: not a journal, or one whose first lines are lost"
+    return BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
+
+
 def read_night(paths: Sequence[Path]) -> JournalState:
     """Read one journal, or several as one night.
 
     Raises:
         BadInput: As of `read_journal` and `joined_night`, and ``E-no-journal`` for one without any run.
     """
-    states = []
-    for path in paths:
-        state = read_journal(path)
-        if state.run is None and not state.planned:
-            message = "there is no run in it: not a journal, or one whose first lines are lost"
-            raise BadInput("E-no-journal", message, hint="give a journal.jsonl or its folder", where=f"{path}")
-        states.append(state)
+    states = [read_begun(path) for path in paths]
     if len(states) == 1:
         return states[0]
     runs = {state.path.resolve(): state for state in states}

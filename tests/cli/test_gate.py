@@ -231,6 +231,21 @@ def test_a_newer_journal_alone_is_bad_input(night: Path, capsys: pytest.CaptureF
     assert (ended.value.code, json.loads(told.out)["error"]["slug"]) == (2, "E-journal-schema")
 
 
+def test_a_file_that_is_no_journal_is_refused_without_its_lines(
+    night: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `explain` and `report` do; beside a sound journal it costs the decision nothing."""
+    (night / "junit.xml").write_text("<testsuites>\n<testsuite>\n</testsuite>\n</testsuites>\n")
+    with pytest.raises(SystemExit) as ended:
+        entry(["gate", "junit.xml"])
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert "E-no-journal" in told.err
+    assert "there is no run in it: not a journal" in told.err
+    both = as_json("slow", "junit.xml")
+    assert (both["exit_code"], [each["slug"] for each in both["problems"]]) == (1, ["E-no-journal"])
+
+
 def test_whether_anything_has_to_be_run_is_asked_without_a_journal(night: Path) -> None:
     """Also from standard input, as in a step of a workflow."""
     rows = '[[paths]]\npaths = ["src/**"]\ncells = ["*"]\n'

@@ -63,7 +63,7 @@ def test_the_complete_policy_of_the_reference_is_one(tmp_path: Path) -> None:
         ('[[waivers]]\ncells = ["*"]\nowner = "a"\nreason = "b"', "gate.toml: waivers[0].expires: the key is missing"),
         (
             '[[waivers]]\ncells = ["*"]\nowner = "a"\nreason = "b"\nexpires = "2026-12-01"',
-            "gate.toml: waivers[0].expires: expected a valid date, found '2026-12-01'",
+            "found '2026-12-01': write it without quotes: expires = 2026-12-01",
         ),
         ('[limits]\noutputs = "different"', "gate.toml: limits.outputs: expected one of bitwise, greedy"),
         (
