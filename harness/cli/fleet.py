@@ -86,6 +86,7 @@ def up(  # noqa: PLR0917 - click passes by name
 
     Its token is made in a file of mode 600; whoever joins needs it.
     """
+    _require_no_head()
     offer = _offer(gpus, ram_gib, labels, slot=not no_slot)
     token = made_token()
     node = replace(_node(offer, temp_dir), own_address=listen, port=port)
@@ -181,7 +182,20 @@ def down() -> None:
         for node in reversed(here):
             doing.tell(f"ending the node of {node.address}")
             end(node)
-    click.echo(f"ended: {len(here)} node{'s' if len(here) != 1 else ''}")
+    of = ", ".join(dict.fromkeys(node.address for node in here))
+    click.echo(f"ended: {len(here)} node{'s' if len(here) != 1 else ''}{f' ({of})' if of else ''}")
+
+
+def _require_no_head() -> None:
+    """Two clusters of one host would both offer all that it has.
+
+    Raises:
+        BadInput: ``E-fleet-head-here``.
+    """
+    head = next((node for node in nodes_here() if node.head), None)
+    if head is not None:
+        hint = "use that one, or end it first: moe-harness fleet down"
+        raise BadInput("E-fleet-head-here", "a head of yours runs on this host", hint=hint, where=head.address)
 
 
 # ---- starting --------------------------------------------------------------------------------------------------------

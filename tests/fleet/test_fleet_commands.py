@@ -19,6 +19,7 @@ from forked import run_forked
 
 from harness.cli.main import entry
 from harness.execution.cluster_token import environment_with
+from harness.fleet.nodes_here import NodeHere, remember
 
 HOST = "127.0.0.2"
 """Ray takes only 127.0.0.1 for loopback, where nobody can join; this one is reached from this host alone all the same,
@@ -111,7 +112,7 @@ def test_a_fleet_is_started_joined_seen_measured_on_and_ended(head: tuple[Path, 
 
         _measure(tmp_path, address, member)
         here = fleet(member, "down")
-        assert (here.returncode, here.stdout) == (0, "ended: 1 node\n")
+        assert (here.returncode, here.stdout) == (0, f"ended: 1 node ({address})\n")
         gone = json.loads(fleet(folder, "status", "--address", address, "--format", "json").stdout)
         assert sorted(node["state"] for node in gone["nodes"]) == ["gone", "no slot"]
     finally:
@@ -218,3 +219,16 @@ def test_what_the_user_got_wrong_is_one_message(
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert ended.value.code == 2
     assert slug in line
+
+
+def test_a_second_head_of_one_user_on_one_host_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both would offer the whole host; this process stands for the first."""
+    monkeypatch.setenv("MOE_CONFIG_DIR", str(tmp_path))
+    remember(NodeHere(os.getpid(), psutil.Process().create_time(), "127.0.0.1:7391", True, ""))
+    with pytest.raises(SystemExit) as ended:
+        entry(["fleet", "up", "--port", "7399"])
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert ended.value.code == 2
+    assert "E-fleet-head-here: 127.0.0.1:7391: a head of yours runs on this host" in line
