@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -45,10 +45,9 @@ def failed(evidence: Evidence) -> Verdict | None:
     for blame in blames:
         if blame.failure.kind is FailureKind.UNSUPPORTED:
             return _failure_verdict(evidence, Status.UNSUPPORTED, blame, "unsupported: ")
-    candidates = evidence.candidates
     for blame in blames:
-        if blame.failure.blames_candidate and blame.arm not in candidates:
-            return _failure_verdict(evidence, Status.ERROR, blame, "no baseline: ", slug="E-no-baseline")
+        if _leaves_no_baseline(evidence, blame, blames):
+            return _without_baseline(evidence, blame, blames)
     for blame in blames:
         if blame.failure.blames_candidate:
             return _failure_verdict(evidence, Status.FAIL, blame)
@@ -117,6 +116,29 @@ def _blames(evidence: Evidence) -> Iterator[_Blame]:
             failure = _relevant_failure(evidence, run, runs)
             if failure:
                 yield _Blame(arm, failure)
+
+
+def _leaves_no_baseline(evidence: Evidence, blame: _Blame, blames: Sequence[_Blame]) -> bool:
+    """Whether a failure is a baseline's and takes it away: a crash; anything else where none of its processes is good.
+
+    What else goes wrong in a baseline alone keeps its own word: only a candidate's fault needs a baseline to be one.
+    """
+    if blame.arm in evidence.candidates:
+        return False
+    if blame.failure.blames_candidate:
+        return True
+    runs = evidence.runs[blame.arm]
+    is_good = any(_answers(evidence, run) and not _relevant_failure(evidence, run, runs) for run in runs)
+    return not is_good and any(other.failure.blames_candidate for other in blames)
+
+
+def _without_baseline(evidence: Evidence, blame: _Blame, blames: Sequence[_Blame]) -> Verdict:
+    """No baseline, and what went wrong in a candidate beside it: both are broken, and none is to blame alone."""
+    beside = next((other for other in blames if other.arm in evidence.candidates), None)
+    told = [blame, *([beside] if beside else [])]
+    reason = f"no baseline: {'; '.join(_failure_text(evidence, each) for each in told)}"
+    detail = "\n".join(each.failure.detail for each in told if each.failure.detail)
+    return evidence.verdict(Status.ERROR, reason, slug="E-no-baseline", detail=detail)
 
 
 def _relevant_failure(evidence: Evidence, run: ProcessRun, siblings: tuple[ProcessRun, ...]) -> Failure | None:
@@ -190,7 +212,11 @@ def _job_failed(evidence: Evidence) -> Verdict | None:
     return evidence.verdict(status, reason, slug=failure.slug, detail=failure.detail)
 
 
-def _failure_verdict(evidence: Evidence, status: Status, blame: _Blame, prefix: str = "", slug: str = "") -> Verdict:
+def _failure_verdict(evidence: Evidence, status: Status, blame: _Blame, prefix: str = "") -> Verdict:
     failure = blame.failure
-    reason = f"{prefix}{evidence.label(blame.arm)}: {failure.kind}, {failure.message}"
-    return evidence.verdict(status, reason, slug=slug or failure.slug, detail=failure.detail)
+    reason = f"{prefix}{_failure_text(evidence, blame)}"
+    return evidence.verdict(status, reason, slug=failure.slug, detail=failure.detail)
+
+
+def _failure_text(evidence: Evidence, blame: _Blame) -> str:
+    return f"{evidence.label(blame.arm)}: {blame.failure.kind}, {blame.failure.message}"

@@ -101,6 +101,25 @@ def test_failures_come_first(arm: int, kind: FailureKind, status: Status, slug: 
     assert verdict.throughput is None
 
 
+@pytest.mark.parametrize("kind", [FailureKind.UNPARSABLE, FailureKind.CRASH, FailureKind.TIMEOUT])
+def test_a_candidate_is_not_blamed_beside_a_baseline_that_is_broken_too(kind: FailureKind) -> None:
+    """Two burn-ins that fail, the baseline's first: the candidate is worse than nothing that was measured."""
+    broken = Failure(kind, "hello", f"E-{kind}", "said by the old")
+    runs = (run(0, -1, None, failure=broken), run(1, -1, None, failure=replace(CRASH, detail="said by the new")))
+    verdict = judge(contrast(), record(runs), POLICY)
+    assert (verdict.status, verdict.slug) == (Status.ERROR, "E-no-baseline")
+    assert f"baseline ik+rtr=0: {kind}, hello; candidate ik+rtr=1: crash, " in verdict.reason
+    assert verdict.detail == "said by the old\nsaid by the new"
+
+
+def test_a_candidate_is_blamed_beside_a_baseline_that_is_good_all_the_same() -> None:
+    """One process of the baseline that nobody could read does not take away the others."""
+    unread = run(0, 8, None, failure=Failure(FailureKind.UNPARSABLE, "hello", "E-rows-missing"))
+    runs = (*SLOWER[:8], run(1, 8, None, failure=CRASH), unread)
+    verdict = judge(contrast(), record(runs), POLICY)
+    assert (verdict.status, verdict.slug) == (Status.FAIL, CRASH.slug)
+
+
 def test_a_crash_after_whole_rows_spares_the_cases_that_have_them() -> None:
     runs = (*SLOWER[:-1], replace(SLOWER[-1], failure=CRASH))
     assert judge(contrast(), record(runs), POLICY).throughput is Throughput.REGRESSED
