@@ -60,6 +60,41 @@ def test_what_is_no_command_is_refused(line: str, slug: str) -> None:
     assert caught.value.slug == slug
 
 
+WINDOWS = [
+    (r"llama-server.exe -m C:\models\Qwen3.gguf -fmoe", "llama-server.exe", r"C:\models\Qwen3.gguf"),
+    (r"C:\llama\llama-server.exe -m m.gguf", r"C:\llama\llama-server.exe", "m.gguf"),
+    (r".\llama-server.exe -m models\m.gguf", r".\llama-server.exe", r"models\m.gguf"),
+    (r'llama-server -m "D:\my models\m.gguf" --log-file D:\log', "llama-server", r"D:\my models\m.gguf"),
+]
+
+
+@pytest.mark.parametrize(("line", "program", "model"), WINDOWS)
+def test_lines_of_windows_keep_their_backslashes(line: str, program: str, model: str) -> None:
+    """Read, written and read again; and as whole words."""
+    words = split_command(line)
+    assert (words.program, words.kind, words.arguments[:2]) == (program, Program.SERVER, ("-m", model))
+    written = words.line(words.arguments)
+    assert "'" not in written
+    assert split_command(written).arguments == words.arguments
+    assert read_words([words.program, *words.arguments]).kind is Program.SERVER
+
+
+@pytest.mark.parametrize("word", [r"models\m.gguf", r"blk\.\d+\.ffn=CPU"])
+def test_a_backslash_that_a_shell_would_eat_is_refused(word: str) -> None:
+    """Another path or pattern would be judged; quoted it is kept, and before what needs it it is the shell's."""
+    with pytest.raises(BadInput, match="E-shell-quoting: a shell eats the backslash"):
+        split_command(f"llama-server -x {word}")
+    assert split_command(f"llama-server -x '{word}'").arguments == ("-x", word)
+    assert split_command(r"llama-server -m my\ model\(1\).gguf").arguments == ("-m", "my model(1).gguf")
+    assert split_command(r"llama-server -m C:\\m.gguf").arguments == ("-m", r"C:\m.gguf")
+
+
+def test_a_container_is_told_to_leave_out() -> None:
+    """Its image names no program."""
+    with pytest.raises(BadInput, match="begin with the program that runs in the container"):
+        split_command("docker run --gpus all ghcr.io/ggml-org/llama.cpp:server -m m.gguf")
+
+
 @pytest.mark.parametrize(
     "after", ["| tee log", "; echo done", "&& llama-bench -h", "& sleep 1", "2> err", "> out 2>&1"]
 )
