@@ -91,6 +91,8 @@ def _waiver(waiver: Waiver) -> dict[str, Any]:
         "at_most": entry.at_most,
         "state": waiver.state.value,
         "applied_to": list(waiver.cases),
+        "not_applied_to": [{"case": each.case, "why": each.why} for each in waiver.missed],
+        "names_no_cell": [pattern for pattern, _ in waiver.unknown],
     }
 
 

@@ -154,6 +154,12 @@ def named_by(patterns: Iterable[str]) -> Callable[[str, str], bool]:
     return named
 
 
+def naming_none(patterns: Iterable[str], names: Sequence[tuple[str, str]]) -> list[str]:
+    """The patterns that add cells and name none of these; none where no cell is known at all."""
+    adding = [(pattern, matcher(pattern)) for pattern in patterns if not pattern.startswith("!")]
+    return [pattern for pattern, meant in adding if names and not any(meant(*name) for name in names)]
+
+
 def _cells_of(state: JournalState) -> Iterator[Cell]:
     contents = state.content_keys()
     for verdict in state.final_verdicts():

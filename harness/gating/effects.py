@@ -69,8 +69,8 @@ class Effects:
         self._policy = policy
         self._stages = Stages(policy, labels)
         self._labels = {label.id: label.label for label in labels}
-        self._waivers = Waivers(policy.waivers, today)
         self._names = journals.names
+        self._waivers = Waivers(policy.waivers, self._names, today)
         self._groups = groups_of(journals.cells)
         found = (beyond_limits(group, policy.limits) for group in self._groups.values())
         self._beyond = {case: each for cases in found for case, each in cases.items()}

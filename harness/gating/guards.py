@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from harness.domain.case import AttributionCheck, Check, ContrastCheck, Expectation, FloorCheck
 from harness.domain.choice import WhyLeft
-from harness.gating.cells import Journals, Problem, named_by
+from harness.gating.cells import Journals, Problem, named_by, naming_none
 from harness.gating.changed import Asked
 from harness.gating.effects import Effects, Judged
 from harness.gating.policy import Policy
 from harness.gating.words import Stage, Weight
-from harness.planning.select import matcher, nearest
+from harness.planning.select import nearest
 from harness.reporting.plain_words import count
 from harness.reporting.state import JournalState
 
@@ -20,22 +20,18 @@ from harness.reporting.state import JournalState
 def pattern_problems(policy: Policy, journals: Journals, file: str) -> Iterator[Problem]:
     """Patterns of rows that name nothing: a typing error must not end as a green gate."""
     names = journals.names
-    if not names:
-        return
     rows = [(f"cells[{number}]", row.cells) for number, row in enumerate(policy.cells)]
     if any(state.choice is not None for state in journals.states):
         rows += [(f"paths[{number}]", row.cells) for number, row in enumerate(policy.paths)]
     for row, patterns in rows:
-        for pattern in patterns:
-            meant = matcher(pattern.removeprefix("!"))
-            if not pattern.startswith("!") and not any(meant(*name) for name in names):
-                yield Problem(
-                    "E-gate-no-such-cell",
-                    f"{file or 'default policy'}: {row}.cells",
-                    f"'{pattern}' names no cell of these journals",
-                    Weight.BAD_INPUT,
-                    nearest(pattern, names),
-                )
+        for pattern in naming_none(patterns, names):
+            yield Problem(
+                "E-gate-no-such-cell",
+                f"{file or 'default policy'}: {row}.cells",
+                f"'{pattern}' names no cell of these journals",
+                Weight.BAD_INPUT,
+                nearest(pattern, names),
+            )
 
 
 def too_few(policy: Policy, effects: Effects, journals: Journals, file: str) -> Iterator[Problem]:

@@ -23,6 +23,7 @@ _WHY = {
 }
 _MOST_PATHS = 3
 _MOST_LINES = 5
+_MOST_MISSED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,14 @@ def waiver_line(waiver: Waiver) -> str:
     what = f"waiver of {', '.join(waiver.entry.cells)} by {waiver_text(waiver.entry)}"
     if waiver.state is State.EXPIRED:
         return f"EXPIRED {what}: not applied" + (f", {count(len(waiver.cases), 'cell')} had it" if waiver.cases else "")
-    if waiver.state is State.UNUSED:
-        return f"{what}: unused, no finding needs it"
-    return f"{what}: {', '.join(waiver.cases)}"
+    told = [", ".join(waiver.cases)] if waiver.cases else []
+    told += [f"not applied to {each.case}: {each.why}" for each in waiver.missed[:_MOST_MISSED]]
+    if len(waiver.missed) > _MOST_MISSED:
+        told.append(f"nor to {len(waiver.missed) - _MOST_MISSED} more, --format json has all")
+    told += [f"'{pattern}' names no cell of these journals ({hint})" for pattern, hint in waiver.unknown]
+    if not waiver.cases and not waiver.missed:
+        told = ["unused", *told] if told else ["unused, no finding needs it"]
+    return f"{what}: {'; '.join(told)}"
 
 
 def problem_line(problem: Problem) -> str:

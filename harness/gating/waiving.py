@@ -1,15 +1,16 @@
-"""Waivers: who answers for which findings until when, and which of them are used, unused or over."""
+"""Waivers: who answers for which findings until when; which are used, unused or over, and what they did not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
-from harness.gating.cells import Cell, named_by
+from harness.gating.cells import Cell, named_by, naming_none
 from harness.gating.policy import WaiverEntry
 from harness.gating.words import Finding
+from harness.planning.select import nearest
 
 
 class State(StrEnum):
@@ -21,6 +22,19 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A cell that a waiver names and could not be applied to, though nobody else answers for it.
+
+    Attributes:
+        case: The cell.
+        why: What the waiver says that does not hold for it.
+    """
+
+    case: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Waiver:
     """A waiver, after the cells were held against it.
 
@@ -28,11 +42,23 @@ class Waiver:
         entry: What the policy says.
         state: What became of it.
         cases: Cells that it was applied to; of an expired one, those that it would have been.
+        missed: Cells that it names and was not applied to; of an expired one, none.
+        unknown: Its patterns that name no cell of the journals, each with a hint.
     """
 
     entry: WaiverEntry
     state: State
     cases: tuple[str, ...]
+    missed: tuple[Missed, ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    entry: WaiverEntry
+    named: Callable[[str, str], bool]
+    cases: list[str] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
 
 
 class Waivers:
@@ -40,38 +66,49 @@ class Waivers:
 
     Args:
         entries: Of the policy.
+        names: Ids and names of contrasts of all cells.
         today: A waiver holds on its last day.
     """
 
-    def __init__(self, entries: Sequence[WaiverEntry], today: date) -> None:
-        self._entries = [(entry, _covers(entry)) for entry in entries]
+    def __init__(self, entries: Sequence[WaiverEntry], names: Sequence[tuple[str, str]], today: date) -> None:
+        self._held = [_Held(entry, named_by(entry.cells)) for entry in entries]
+        self._names = names
         self._today = today
-        self._cases: list[list[str]] = [[] for _ in entries]
 
     def waived_by(self, cell: Cell, finding: Finding) -> WaiverEntry | None:
-        """The first waiver that holds for a finding; the expired ones are remembered, too."""
+        """The first waiver that holds for a finding; what the others lack for it is remembered, too."""
         holding: WaiverEntry | None = None
-        for (entry, covers), cases in zip(self._entries, self._cases, strict=True):
-            if not covers(cell, finding):
+        missing: list[tuple[_Held, str]] = []
+        for held in self._held:
+            if not held.named(cell.id, cell.case.contrast):
                 continue
-            if entry.expires < self._today:
-                cases.append(cell.id)
+            misfit = _misfit(held.entry, cell, finding)
+            if held.entry.expires < self._today:
+                held.cases.extend([] if misfit else [cell.id])
+            elif misfit:
+                missing.append((held, misfit))
             elif holding is None:
-                cases.append(cell.id)
-                holding = entry
+                held.cases.append(cell.id)
+                holding = held.entry
+        if holding is None:
+            for held, why in missing:
+                held.missed.append(Missed(cell.id, why))
         return holding
 
     def all(self) -> tuple[Waiver, ...]:
         """Every waiver, in the policy's order."""
         return tuple(
-            Waiver(entry, self._state(entry, cases), tuple(cases))
-            for (entry, _), cases in zip(self._entries, self._cases, strict=True)
+            Waiver(held.entry, self._state(held), tuple(held.cases), tuple(held.missed), self._unknown(held.entry))
+            for held in self._held
         )
 
-    def _state(self, entry: WaiverEntry, cases: Sequence[str]) -> State:
-        if entry.expires < self._today:
+    def _state(self, held: _Held) -> State:
+        if held.entry.expires < self._today:
             return State.EXPIRED
-        return State.APPLIED if cases else State.UNUSED
+        return State.APPLIED if held.cases else State.UNUSED
+
+    def _unknown(self, entry: WaiverEntry) -> tuple[tuple[str, str], ...]:
+        return tuple((pattern, nearest(pattern, self._names)) for pattern in naming_none(entry.cells, self._names))
 
 
 def waiver_text(entry: WaiverEntry) -> str:
@@ -79,15 +116,15 @@ def waiver_text(entry: WaiverEntry) -> str:
     return f"{entry.owner}: {entry.reason} (until {entry.expires.isoformat()})"
 
 
-def _covers(entry: WaiverEntry) -> Callable[[Cell, Finding], bool]:
-    named = named_by(entry.cells)
-
-    def covers(cell: Cell, finding: Finding) -> bool:
-        if not named(cell.id, cell.case.contrast) or (entry.findings is not None and finding not in entry.findings):
-            return False
-        if entry.at_most is None:
-            return True
-        ratio = cell.verdict.estimate
-        return finding is Finding.REGRESSED and ratio is not None and ratio.low >= 1 - entry.at_most
-
-    return covers
+def _misfit(entry: WaiverEntry, cell: Cell, finding: Finding) -> str:
+    """What keeps a waiver from a finding of a cell that it names; empty: it holds."""
+    if entry.findings is not None and finding not in entry.findings:
+        return f"it is {finding}, findings are {', '.join(entry.findings)}"
+    if entry.at_most is None:
+        return ""
+    ratio = cell.verdict.estimate
+    if finding is not Finding.REGRESSED or ratio is None:
+        return f"it is {finding}, at_most is for what regressed"
+    if ratio.low >= 1 - entry.at_most:
+        return ""
+    return f"the loss may be {100 * (1 - ratio.low):.1f} %, more than at_most, which is {100 * entry.at_most:g} %"

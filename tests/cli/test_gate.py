@@ -112,7 +112,7 @@ def test_json_has_the_documented_keys(night: Path) -> None:
     assert set(found["cells"][0]) == documented(cell)
     assert set(found["waivers"][0]) == set(
         re.findall(r"`(\w+)`", top.split("| `waivers` |")[1].split("(`applied`")[0])
-    ) | {"applied_to"}
+    ) | {"applied_to", "not_applied_to", "names_no_cell"}
     assert [found["decision"], found["exit_code"], found["counts"]["waived"]] == ["go", 0, 4]
 
 
@@ -129,7 +129,7 @@ def test_waivers_are_listed_every_time(night: Path) -> None:
     _, told = run("gate", "--policy", "waived.toml", "broken")
     assert "waiver of * by now: b (until 2026-12-01): " in told
     assert "EXPIRED waiver of * by old: b (until 2026-11-30): not applied, 2 cells had it" in told
-    assert "waiver of pitfall/* by none: b (until 2027-01-01): unused, no finding needs it" in told
+    assert "waiver of pitfall/* by none: b (until 2027-01-01): unused; 'pitfall/*' names no cell of " in told
 
 
 def test_labels_promote_a_row_and_the_gate_says_why(night: Path) -> None:

@@ -31,9 +31,11 @@ from scipy.stats import binomtest
 from harness.domain.job import Design, Job
 from harness.domain.measurement import Conditions, ProcessRun, Step
 from harness.domain.node import NodeClass
+from harness.domain.verdict import Verdict
 from harness.domain.words import Equivalence, Status
 from harness.gating.policy import PromotionEntry
 from harness.gating.stages import precision_at_least, promoted
+from harness.gating.telling import waiver_line
 from harness.gating.words import Outcome
 from harness.reporting.state import JobTry, JournalState
 
@@ -139,6 +141,31 @@ def test_an_expired_waiver_is_not_applied_and_named() -> None:
 def test_a_waiver_that_nothing_needs_is_told_as_unused() -> None:
     decision = judged(blocking(waivers=[waiver(TODAY, "pitfall/*")]), state((speed(), regressed(speed()))))
     assert (decision.outcome, decision.waivers[0].state) == (Outcome.BLOCKED, "unused")
+
+
+def waiver_told(found: Verdict, *waivers: dict[str, Any]) -> str:
+    return waiver_line(judged(blocking(waivers=list(waivers)), state((speed(), found))).waivers[0])
+
+
+@pytest.mark.parametrize(
+    ("found", "given", "told"),
+    [
+        (regressed(speed(), 0.8), {"at_most": 0.15}, "the loss may be 20.8 %, more than at_most, which is 15 %"),
+        (regressed(speed()), {"findings": ["crash", "broken"]}, "it is regressed, findings are crash, broken"),
+        (verdict(speed(), Status.FAIL), {"at_most": 0.15}, "it is crash, at_most is for what regressed"),
+    ],
+)
+def test_a_waiver_that_does_not_fit_says_why(found: Verdict, given: dict[str, Any], told: str) -> None:
+    assert waiver_told(found, waiver(**given)).endswith(f": not applied to {speed().id}: {told}")
+    assert waiver_told(found, waiver(**given), waiver()).endswith("unused, no finding needs it")  # another one holds
+
+
+def test_a_waivers_pattern_that_names_no_cell_is_told_and_breaks_nothing() -> None:
+    """What it is for may be the night's alone."""
+    told = waiver_told(verdict(speed()), waiver(TODAY, "throughputs/*", "!old"))
+    assert told.endswith(": unused; 'throughputs/*' names no cell of these journals (did you mean 'throughput'?)")
+    policy = blocking(waivers=[waiver(TODAY, "throughputs/*")])
+    assert judged(policy, state((speed(), verdict(speed())))).outcome is Outcome.GO
 
 
 def test_a_waiver_can_be_about_some_findings_and_small_losses() -> None:
