@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from harness.domain.build import Fork
 from harness.domain.suggest import did_you_mean
@@ -15,7 +15,13 @@ from harness.linting.option_table import Option, options_of, removed_options
 from harness.linting.parsed_line import OFF_WORDS, ParsedLine, Part, tests_of, value_of
 from harness.linting.saying import said_by
 
-_OVERRIDE = re.compile(r"[^=]+=[^=]+")
+_BUFFERS = ("CPU", "CUDA0", "ROCm0", "Vulkan0", "SYCL0", "MUSA0", "CANN0", "Metal", "MTL0")
+_BUFFER = re.compile(
+    r"CPU(_\w+)?|AMX|BLAS|Metal\w*|(MTL|CUDA|ROCm|HIP|Vulkan|SYCL|MUSA|CANN|HTP|OPENVINO)(\d+|_\w+)"
+    r"|(RPC|OpenCL|GPUOpenCL|Kompute|WebGPU|zDNN|ZenDNN|ET|ggml-virtgpu|Meta).*"
+)
+"""Names of buffer types as the backends of both forks give them; some go on with an address or a device's name."""
+_GUESS = re.compile(r"did you mean '(.+)'\?")
 _INTEGER = re.compile(r"-?\d+")
 _RANGE = re.compile(r"\d+-\d+([+*]\d+)?")
 _TRUNCATED = re.compile(r"\s*-?\d+")
@@ -70,7 +76,7 @@ def _unknown(part: Part, line: ParsedLine) -> Finding:
         if option is not None:
             return _of_another(part, option, line, fork, program)
     near = did_you_mean(part.name, options_of(line.fork, line.program))
-    guess = re.fullmatch(r"did you mean '(.+)'\?", near)
+    guess = _GUESS.fullmatch(near)
     edits = (Edit(part, (guess[1], *part.words[1:])),) if guess else ()
     why = f"{line.program} of {line.fork} has no {part.name}: it ends with an error"
     return _finding(Sort.UNKNOWN, "unknown-option", part, line, why, near if guess else "take it out", edits)
@@ -153,22 +159,56 @@ def _overrides(part: Part, option: Option, line: ParsedLine) -> Finding | None:
         return None
     by_comma = part.value.split(",")
     if option.joiner == ";":
-        if len(by_comma) == 1:
-            return None
-        if all(map(_OVERRIDE.fullmatch, by_comma)):
+        if len(by_comma) > 1 and ";" not in part.value and all(map(_is_override, by_comma)):
             why = f"a comma separates tests in llama-bench of {line.fork}: these are {len(by_comma)} tests, not one"
             edits = (Edit(part, (part.name, part.value.replace(",", ";"))),)
             instead = "join overrides of one test with ';'"
             return _finding(Sort.SPELLING, "comma-separates-tests", part, line, why, instead, edits)
+        by_comma = re.split("[,;]", part.value)
     elif ";" in part.value:
         why = f"{line.program} of {line.fork} joins overrides with ',': ';' is part of a buffer's name, and it ends"
         edits = (Edit(part, (part.name, part.value.replace(";", ","))),)
         return _finding(Sort.SPELLING, "wrong-joiner", part, line, why, "join overrides with ','", edits)
-    if all(map(_OVERRIDE.fullmatch, by_comma)):
-        return None
-    why = f"overrides are split at commas, so a pattern can't hold one, and each is PATTERN=BUFFER: '{part.value}'"
-    instead = "write the pattern without a comma, e.g. [0-9]|1[0-9] for a range"
+    wrong = next((piece for piece in by_comma if not _is_override(piece)), None)
+    return _no_override(wrong, part, line) if wrong is not None else _unknown_buffer(by_comma, part, line)
+
+
+def _is_override(piece: str) -> bool:
+    pattern, _, buffer = piece.partition("=")
+    return bool(pattern and buffer) and "=" not in buffer
+
+
+def _no_override(piece: str, part: Part, line: ParsedLine) -> Finding:
+    """A comma in a pattern, or an equal sign: both programs take the first one for the end of the pattern."""
+    pattern, _, buffer = piece.partition("=")
+    if "=" in buffer:
+        why = (
+            f"an override is split at its first '=', so a pattern can't hold one: '{piece}' is read as the pattern "
+            f"'{pattern}' for a buffer '{buffer}', and {line.program} ends with an error"
+        )
+        instead = "write the pattern without '=', e.g. blk\\.(3|4)\\. in place of a look at what is around it"
+    elif "," in (part.value or ""):
+        why = f"overrides are split at commas, so a pattern can't hold one, and each is PATTERN=BUFFER: '{part.value}'"
+        instead = "write the pattern without a comma, e.g. [0-9]|1[0-9] for a range"
+    else:
+        why = f"an override is PATTERN=BUFFER: '{piece}' is none, and {line.program} ends with an error"
+        instead = "e.g. -ot exps=CPU"
     return _finding(Sort.SPELLING, "override-pattern", part, line, why, instead, ())
+
+
+def _unknown_buffer(pieces: Sequence[str], part: Part, line: ParsedLine) -> Finding | None:
+    """A buffer that no backend has: the program ends, and lists those of its machine."""
+    wrong = next((piece for piece in pieces if not _BUFFER.fullmatch(piece.partition("=")[2])), None)
+    if wrong is None:
+        return None
+    pattern, _, buffer = wrong.partition("=")
+    why = f"no backend has a buffer type '{buffer}': {line.program} lists those that there are, and ends with an error"
+    near = did_you_mean(buffer, _BUFFERS)
+    guess = _GUESS.fullmatch(near)
+    whole = re.compile(rf"(?<![^,;]){re.escape(wrong)}(?![^,;])")
+    mended = whole.sub(lambda _: f"{pattern}={guess[1]}", part.value or "") if guess else ""
+    edits = (Edit(part, (part.name, mended)),) if guess else ()
+    return _finding(Sort.SPELLING, "unknown-buffer", part, line, why, near, edits)
 
 
 def _shares(part: Part, option: Option, line: ParsedLine) -> Finding | None:
@@ -250,7 +290,7 @@ def _value(part: Part, option: Option, line: ParsedLine) -> Finding | None:
     if line.fork is Fork.IK_LLAMA_CPP and line.is_bench and option.flag in ("ctk", "ctv"):
         why += "; with -o after it the error is lost, and f16 is used"
     near = did_you_mean(wrong, option.spec.choices)
-    guess = re.fullmatch(r"did you mean '(.+)'\?", near)
+    guess = _GUESS.fullmatch(near)
     edits = (Edit(part, (part.name, part.value.replace(wrong, guess[1]))),) if guess else ()
     return _finding(Sort.SPELLING, "bad-value", part, line, why, near or expected, edits)
 

@@ -51,6 +51,12 @@ CASES = [
         "-ot exps=CPU,attn=CUDA0",
     ),
     ("llama-bench -m m.gguf -ot 'blk.(1,2).ffn_up_exps=CPU' -fmoe 1", IK, ["override-pattern"], ""),
+    ("llama-server -m m.gguf -gr -ot 'blk\\.(?<=3)\\d+\\.ffn=CPU'", IK, ["override-pattern"], ""),
+    ("llama-server -m m.gguf -gr -ot exps", IK, ["override-pattern"], ""),
+    ("llama-server -m m.gguf -gr -ot attn=CUDA0,exps=CPUU", IK, ["unknown-buffer"], "-ot attn=CUDA0,exps=CPU"),
+    ("llama-server -m m.gguf -lm mmap -ot s=CUDA,exps=CUDA1", MAINLINE, ["unknown-buffer"], "s=CUDA0,exps=CUDA1"),
+    ("llama-bench -m m.gguf -nopo 0 -ot 'a=CPU;b=cpu,c=CPU'", MAINLINE, ["unknown-buffer"], "'a=CPU;b=CPU,c=CPU'"),
+    ("llama-bench -m m.gguf -nopo 0 -ot 'a=CPU;b=Vulkan1,c=RPC[10.0.0.2:50052]'", MAINLINE, [], ""),
     ("llama-bench -m m.gguf -ts 3,1 -fmoe 1", IK, ["comma-separates-tests"], "-ts 3/1"),
     ("llama-bench -m a,b.gguf -fmoe 1", IK, ["comma-in-path"], ""),
     ("llama-bench -m m.gguf -p 8k -fmoe 1", IK, ["no-whole-number"], ""),
@@ -203,6 +209,21 @@ TRAPS = [
     ("mla-crash", "llama-server -m m.gguf -mla 2", IK, known(3600), "llama-server -m m.gguf"),
     ("offload-policy-numbers", "llama-server -m m.gguf -op 26,0,29,0", IK, known(), ""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("override", "told", "untold"),
+    [
+        (r"blk\.(?<=3)\d+\.ffn=CPU", r"read as the pattern 'blk\.(?<' for a buffer '3)\d+\.ffn=CPU'", "comma"),
+        ("blk.(1,2).=CPU", "split at commas", "first '='"),
+        ("exps", "'exps' is none", "comma"),
+    ],
+)
+def test_what_is_wrong_with_an_override_is_what_the_parsers_do(override: str, told: str, untold: str) -> None:
+    """Both split at commas, then at the first equal sign."""
+    (finding,) = judge(f"llama-server -m m.gguf -gr -ot '{override}'", IK, model=DEEPSEEK)[IK].findings
+    assert told in finding.why
+    assert untold not in finding.why
 
 
 TYPOS: list[tuple[str, Fork, dict[str, object], str]] = [
