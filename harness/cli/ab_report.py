@@ -18,6 +18,7 @@ from harness.judging.disturbance import disturbance_text
 from harness.judging.voids import voids_text
 from harness.judging.wording import LEVEL, assumption_text, interval_name, node_text, speed_text
 from harness.reporting.clean import one_line
+from harness.reporting.last_words import last_words
 from harness.reporting.markdown import code, fenced
 from harness.reporting.plain_words import between, change, clock_text, count, signed, signed_between
 from harness.reporting.summary import differences, indented, indented_detail, loads
@@ -54,6 +55,7 @@ def print_result(console: Console, result: AbResult, *, headed: bool = True) -> 
         told = verdict_words(result, workload)
         console.print(Text.assemble((f"{workload}: ", "bold"), (told, style)), soft_wrap=True)
     for told in [
+        *_logs(result),
         *_next_run(result),
         *_together(result),
         *_outputs(result),
@@ -78,7 +80,14 @@ def markdown(result: AbResult) -> str:
         *("| " + " | ".join(_markdown_cells(line)) + " |" for line in _lines(result)),
     ]
     told = [f"{workload}: {verdict_words(result, workload)}" for workload in result.verdicts]
-    rest = [*_next_run(result), *_together(result), *_outputs(result), *_rests_on(result), *_circumstances(result)]
+    rest = [
+        *_logs(result),
+        *_next_run(result),
+        *_together(result),
+        *_outputs(result),
+        *_rests_on(result),
+        *_circumstances(result),
+    ]
     below = [f"- {code(line)}" for line in [*told, *rest, *_does_not_show(result)]]
     for verdict in differences(_outputs_verdicts(result)):
         below += ["", *fenced(verdict.detail)]
@@ -139,6 +148,11 @@ def verdict_words(result: AbResult, workload: str) -> str:
             return f"{new} is as fast as {old} within {within}, at 95 % ({change(ratio.value)}; {rests})"
         case _:
             return _undecided_words(result, workload, ratio, new)
+
+
+def _logs(result: AbResult) -> list[str]:
+    """How the logs of what failed end, each once: the workloads of a process share its end."""
+    return [*dict.fromkeys(filter(None, map(last_words, result.verdicts.values())))]
 
 
 def _measured(result: AbResult, ratio: Estimate) -> str:

@@ -20,6 +20,10 @@ from harness.engines.engine import Exit, Order, Report, Row
 from harness.engines.load_log import told_load
 from harness.engines.rows import checked_row, self_description, workload_of
 
+_MOST_LOOKED_AT = 20_000
+_MOST_QUOTED = 100
+"""Characters of an output without rows."""
+
 
 class OutputFormat(StrEnum):
     """The formats of ``llama-bench`` that the harness asks for."""
@@ -46,7 +50,7 @@ def read_bench(order: Order, ended: Exit, printed: Sequence[Workload], form: Out
     found = scan(ended.stdout)
     rows, problems = _sort_rows(order, found.rows, printed)
     kept = tuple(rows[load] for load in dict.fromkeys(order.plain) if load in rows)
-    problems += _count_problems(order, found, printed)
+    problems += _count_problems(order, found, ended.stdout, printed)
     problems += _unfinished(found, form)
     return Report(
         rows=kept,
@@ -118,13 +122,22 @@ def _unexpected(load: Workload | None, *, again: bool) -> Failure:
     return Failure(FailureKind.UNPARSABLE, what, "E-unexpected-row")
 
 
-def _count_problems(order: Order, found: Scan, printed: Sequence[Workload]) -> list[Failure]:
+def _count_problems(order: Order, found: Scan, stdout: str, printed: Sequence[Workload]) -> list[Failure]:
     have = {workload_of(row) for row in found.rows}
     missing = [load.name for load in dict.fromkeys(order.plain) if load not in have]
     if not missing:
         return []
     message = f"{len(found.rows)} of {len(printed)} rows, missing: {', '.join(missing)}"
+    if first := not found.rows and _first_line(stdout):
+        message = f"{message}; it printed: {first}"
     return [Failure(FailureKind.UNPARSABLE, message, "E-rows-missing")]
+
+
+def _first_line(text: str) -> str:
+    """The first line that says anything, cut: of a program that printed no row, it mostly tells which it was."""
+    lines = (" ".join(line.split()) for line in text[:_MOST_LOOKED_AT].splitlines())
+    first = next((line for line in lines if any(map(str.isalnum, line))), "")
+    return first if len(first) <= _MOST_QUOTED else f"{first[: _MOST_QUOTED - 3]}..."
 
 
 def _unfinished(found: Scan, form: OutputFormat) -> list[Failure]:

@@ -9,6 +9,7 @@ from harness.domain.words import Status
 from harness.explaining.factors import Value, factors_of
 from harness.explaining.grouping import Grouped, group_reds
 from harness.judging.wording import node_text
+from harness.reporting.last_words import last_words
 from harness.reporting.outcomes import counts_line
 from harness.reporting.state import JournalState
 
@@ -26,6 +27,7 @@ class Night:
         erred: What these share and the passes do not.
         greens: Cases that passed; the undecided and the impossible are neither red nor green.
         reasons: First line of each red and error, by case.
+        logs: How the logs of those that have one end, by case.
     """
 
     matrix: str
@@ -36,6 +38,7 @@ class Night:
     erred: Grouped
     greens: int
     reasons: dict[str, str]
+    logs: dict[str, str]
 
 
 def explain_night(state: JournalState) -> Night:
@@ -61,6 +64,7 @@ def explain_night(state: JournalState) -> Night:
         erred=group_reds(errors, greens),
         greens=len(greens),
         reasons={verdict.case: verdict.reason for verdict in verdicts if verdict.case in reds | errors},
+        logs={verdict.case: said for verdict in verdicts if (said := last_words(verdict))},
     )
 
 

@@ -214,10 +214,16 @@ def _groups(word: str, grouped: Grouped, night: Night, *, everything: bool) -> I
     if grouped.alone:
         shown = grouped.alone if everything else grouped.alone[:_MOST_ALONE]
         left = len(grouped.alone) - len(shown)
-        lines = [f"{case}: {_short(night.reasons[case])}" for case in shown]
+        lines = _reasons(shown, night)
         share = f"{len(grouped.alone)} share nothing that passes do not have as well"
         title = "one stands alone" if len(grouped.alone) == 1 else share
         yield Section(f"{word}: {title}", (*lines, *([f"{left} more: --all"] if left else [])))
+
+
+def _reasons(cases: Sequence[str], night: Night) -> list[str]:
+    """A line for each case, then how their logs end, each end once."""
+    ends = dict.fromkeys(night.logs[case] for case in cases if case in night.logs)
+    return [*(f"{case}: {_short(night.reasons[case])}" for case in cases), *ends]
 
 
 def _group(group: Group, night: Night, *, everything: bool) -> Iterator[str]:
@@ -231,7 +237,7 @@ def _group(group: Group, night: Night, *, everything: bool) -> Iterator[str]:
     if group.may_be_chance:
         yield "no more than chance: so few reds share something in any night"
     shown = group.reds if everything else group.reds[:_MOST_CASES]
-    yield from (f"{case}: {_short(night.reasons[case])}" for case in shown)
+    yield from _reasons(shown, night)
     if len(shown) < len(group.reds):
         yield f"{len(group.reds) - len(shown)} more: --all"
     if group.greens:

@@ -13,6 +13,7 @@ from harness.domain.verdict import Estimate, Verdict
 from harness.domain.words import Equivalence, Status
 from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_text
 from harness.reporting.clean import clean, one_line
+from harness.reporting.last_words import last_words
 from harness.reporting.outcomes import counts_line, gone_pitfalls
 from harness.reporting.text_table import table_lines
 
@@ -98,7 +99,7 @@ def _below(ordered: Sequence[Verdict], notes: Sequence[str], told: Collection[St
         if verdict.status in _IMPOSSIBLE:
             continue
         if verdict.status is not Status.PASS or verdict.effects or verdict.equivalence in _CHANGED:
-            yield _told(f"{verdict.status}: {verdict.case}", verdict.reason)
+            yield _told(f"{verdict.status}: {verdict.case}", verdict.reason, last_words(verdict))
         if verdict.status is Status.PASS and not verdict.effects and verdict.void:
             yield _told(f"void data: {verdict.case}", verdict.void)
     for verdict in differences([verdict for verdict in ordered if verdict.status not in told]):
@@ -169,8 +170,8 @@ def _impossible(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield _told(f"{status}: {same[0].case}{more}", reason)
 
 
-def _told(head: str, text: str) -> str:
-    return f"{one_line(head)}\n    {one_line(text)}"
+def _told(head: str, *texts: str) -> str:
+    return "\n    ".join(map(one_line, filter(None, [head, *texts])))
 
 
 def _table(verdicts: Sequence[Verdict], width: int) -> Iterator[_Line]:

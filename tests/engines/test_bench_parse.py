@@ -407,6 +407,8 @@ def test_recorded_failures_are_told_apart(fork: Fork, what: str, kind: FailureKi
         ),
         (ended(code=3), FailureKind.CRASH, "exit code 3"),
         (ended(""), FailureKind.UNPARSABLE, "missing: pp512, tg64"),
+        (ended("\n---\n hello  you\nrest"), FailureKind.UNPARSABLE, "pp512, tg64; it printed: hello you"),
+        (ended("a" * 9999), FailureKind.UNPARSABLE, f"it printed: {'a' * 97}...;"),
     ],
 )
 def test_ends_of_processes_are_told_apart(exit_: Exit, kind: FailureKind, part: str) -> None:
