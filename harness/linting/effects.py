@@ -10,7 +10,7 @@ from harness.engines.flags import FlagFault, Unsupported, complete, specs
 from harness.engines.server_flags import server_flags
 from harness.linting.finding import Edit, Finding, Sort
 from harness.linting.parsed_line import ParsedLine
-from harness.linting.saying import edits_saying
+from harness.linting.saying import edits_saying, said_by
 
 
 def ignored(line: ParsedLine) -> Iterator[Finding]:
@@ -61,18 +61,27 @@ def contradictions(line: ParsedLine) -> Iterator[Finding]:
 
 def _contradictory(line: ParsedLine, declared: Mapping[str, FlagValue], fault: FlagFault) -> Finding:
     where = ", ".join(f"{name}={declared[name]}" for name in fault.flags if name in declared)
-    sort, edits = Sort.CONTRADICTION, _cures(line, fault)
-    return Finding("contradictory", sort, line.fork, where, fault.message, str(line.fork), fault.hint, edits)
+    edits, instead = _instead(line, fault)
+    return Finding("contradictory", Sort.CONTRADICTION, line.fork, where, fault.message, str(line.fork), instead, edits)
+
+
+def _instead(line: ParsedLine, fault: FlagFault) -> tuple[tuple[Edit, ...], str]:
+    """What to change, and the same in the command's words; a matrix has others."""
+    if "fa" in fault.flags:
+        return (), _choice(line)
+    if "mmap" in fault.flags:
+        words = " ".join(said_by(line.fork, line.program, "mmap", 0) or ())
+        return edits_saying(line, "mmap", 0), f"{words}: it is off anyway"
+    return (), fault.hint
+
+
+def _choice(line: ParsedLine) -> str:
+    """A quantized V cache needs flash attention: which of the two was meant nobody knows, so no line is offered."""
+    name = next(part.name for part in line.parts if part.option is not None and part.option.flag == "ctv")
+    return f"{' '.join(said_by(line.fork, line.program, 'fa', 1) or ())}, or leave {name} out"
 
 
 def _lowered(line: ParsedLine, declared: Mapping[str, FlagValue], reason: str) -> Finding:
     where = ", ".join(f"{name}={declared[name]}" for name in ("ub", "b") if name in declared)
     sort, edits = Sort.CONTRADICTION, edits_saying(line, "b", declared["ub"])
     return Finding("lowered-batch", sort, line.fork, where, reason, str(line.fork), "say both", edits)
-
-
-def _cures(line: ParsedLine, fault: FlagFault) -> tuple[Edit, ...]:
-    """What to change: mmap is off anyway; a quantized V cache needs flash attention."""
-    if "mmap" in fault.flags:
-        return edits_saying(line, "mmap", 0)
-    return edits_saying(line, "fa", 1) if "fa" in fault.flags else ()

@@ -77,7 +77,8 @@ def _unknown(part: Part, line: ParsedLine) -> Finding:
             return _of_another(part, option, line, fork, program)
     near = did_you_mean(part.name, options_of(line.fork, line.program))
     guess = _GUESS.fullmatch(near)
-    edits = (Edit(part, (guess[1], *part.words[1:])),) if guess else ()
+    opposite = guess is not None and guess[1].startswith("--no-") != part.name.startswith(("--no-", "-no-"))
+    edits = (Edit(part, (guess[1], *part.words[1:])),) if guess and not opposite else ()
     why = f"{line.program} of {line.fork} has no {part.name}: it ends with an error"
     return _finding(Sort.UNKNOWN, "unknown-option", part, line, why, near if guess else "take it out", edits)
 

@@ -117,7 +117,8 @@ CASES = [
     ("llama-server -m m.gguf --n_gpu_layers 99 --jinja -lm mmap", MAINLINE, [], ""),
     ("llama-server -m m.gguf -ngll 99 -lm mmap", MAINLINE, ["unknown-option"], "-ngl 99 -lm mmap"),
     ("llama-perplexity -m m.gguf -f w.txt --chunks 8 --kl-divergence -rtr", IK, ["repacking-drops-mmap"], ""),
-    ("llama-server -m m.gguf -ctk q8_0 -ctv q8_0 -fa off --jinja", MAINLINE, ["contradictory"], "-fa on --jinja"),
+    ("llama-server -m m.gguf -ctk q8_0 -ctv q8_0 -fa off --jinja", MAINLINE, ["contradictory"], ""),
+    ("llama-bench -m m.gguf -muge 1 -mmp 1", IK, ["contradictory", "repacking-drops-mmap"], "-muge 1 -mmp 0"),
     ("llama-server -m m.gguf -b 512 -ub 2048 -lm mmap", MAINLINE, ["lowered-batch"], "-b 2048 -ub 2048"),
     ("llama-server -m m.gguf -ub 512 -ub 1024 -lm mmap", MAINLINE, ["said-twice"], "-m m.gguf -ub 1024"),
     ("llama-server -m m.gguf oops -lm mmap", MAINLINE, ["stray-word"], "-m m.gguf -lm mmap"),
@@ -226,9 +227,27 @@ def test_what_is_wrong_with_an_override_is_what_the_parsers_do(override: str, to
     assert untold not in finding.why
 
 
+@pytest.mark.parametrize(
+    ("line", "fork", "instead"),
+    [
+        ("llama-server -m m -fa off -ctv q8_0 -lm mmap", MAINLINE, "-fa on, or leave -ctv out"),
+        ("llama-bench -m m -fa 0 --cache-type-v q8_0 -rtr 0", IK, "-fa 1, or leave --cache-type-v out"),
+    ],
+)
+def test_a_choice_between_two_is_told_in_the_commands_words_and_no_line_is_offered(
+    line: str, fork: Fork, instead: str
+) -> None:
+    """Which of them was meant is not known."""
+    judged = judge(line, fork, model=DEEPSEEK, placement="gpu")[fork]
+    (finding,) = judged.findings
+    assert finding.instead == instead
+    assert (judged.line_without(finding), judged.replacement) == ("", "")
+
+
 TYPOS: list[tuple[str, Fork, dict[str, object], str]] = [
     ("llama-bench -m m.gguf -ngl 99 --n-cpu-moe 20 -fa 1 -p 512 -n 128 --flash-atention on", IK, {}, ""),
     ("llama-bench -m m.gguf --flash-atn 1 -fmoe 1", IK, {}, "--flash-attn 1 -fmoe 1"),
+    ("llama-server -m m.gguf -gr -mmap", IK, {"model": QWEN}, ""),  # --no-mmap is near, and says the opposite
     ("llama-server -m m.gguf -ub 512 --ubatch-sze 1024 -lm mmap", MAINLINE, {}, ""),
 ]
 
