@@ -36,8 +36,10 @@ _PIPE_WIDTH = 120
 def explain(case: str | None, journals: tuple[Path, ...], everything: bool, form: str) -> None:
     """Explain CASE of JOURNAL (a journal.jsonl or its folder [moe-reports]): its interval, quads, arms side by side.
 
-    CASE is an id, a part of one that names no other, a glob, or a contrast. Without CASE, what the reds of the journal
-    share. Several journals are the shards of one night. Exit codes: 0 fine, 2 no such case or journal.
+    CASE is an id, a part of one that names no other, a glob, or a contrast. Without CASE, also with a JOURNAL alone,
+    what the reds of the journal share. Several journals are the shards of one night.
+
+    Exit codes: 0 fine, 2 no such case or journal.
     """
     wanted, state = _read(case, journals)
     if wanted is None:
@@ -58,9 +60,18 @@ def explain(case: str | None, journals: tuple[Path, ...], everything: bool, form
 
 def _read(case: str | None, journals: tuple[Path, ...]) -> tuple[str | None, JournalState]:
     """What is asked, and of what: journals may stand alone."""
+    usual = Path(DEFAULT_REPORTS)
     if case is not None and _is_journal(Path(case)):
+        if absent := [journal for journal in journals if not journal.exists()]:
+            hint = "a CASE comes first: moe-harness explain CASE JOURNAL"
+            raise BadInput("E-no-journal", "there is no such journal", hint=hint, where=f"{absent[0]}")
         return None, _planned((Path(case), *journals))
-    return case, _planned(journals or (Path(DEFAULT_REPORTS),))
+    if journals or _is_journal(usual):
+        return case, _planned(journals or (usual,))
+    if case is not None and Path(case).is_dir():
+        return None, _planned((Path(case),))
+    hint = "moe-harness explain JOURNAL sorts the reds of one, moe-harness explain CASE JOURNAL explains a case"
+    raise BadInput("E-no-journal", "there is no journal here", hint=hint, where=f"{usual}")
 
 
 def _planned(journals: tuple[Path, ...]) -> JournalState:

@@ -53,6 +53,14 @@ def matcher(pattern: str) -> Callable[[str, str], bool]:
 
 
 def nearest(pattern: str, cases: Iterable[tuple[str, str]]) -> str:
-    """A hint for a pattern that names nothing: the nearest word of the cases' ids and contrasts; empty without any."""
-    words = {word for case, contrast in cases for word in (*_WORDS.split(case), contrast) if word}
+    """A hint for a pattern that names nothing: the nearest word of the cases' ids and contrasts; empty without any.
+
+    Of a glob that names a part of an id, how it names the whole.
+    """
+    known = list(cases)
+    whole = f"*{pattern.strip('*')}*"
+    meant = matcher(whole)
+    if _GLOB.search(pattern) and any(meant(*case) for case in known):
+        return f"a pattern with *, ? or [ is held against the whole id: '{whole}'"
+    words = {word for case, contrast in known for word in (*_WORDS.split(case), contrast) if word}
     return did_you_mean(pattern, words) if words else ""

@@ -104,9 +104,30 @@ def test_real_journals_of_an_h200_are_explained() -> None:
 def test_a_name_that_fits_none_or_several_is_told(deep: JournalState) -> None:
     with pytest.raises(BadInput, match=r"E-no-case.*did you mean 'tg100"):
         the_case(deep, "tg101")
+    with pytest.raises(BadInput, match=r"is held against the whole id: '\*rtr\*d1000\*'"):
+        the_case(deep, "rtr*d1000")
+    with pytest.raises(BadInput, match=r"did you mean 'tg100"):
+        the_case(deep, "tg100*d9999")
     with pytest.raises(BadInput, match="E-case-ambiguous"):
         the_case(deep, "tg100")
     assert the_case(deep, contrast_at(0).id) == contrast_at(0).id
+
+
+def test_a_journal_alone_is_sorted_and_what_is_none_says_how_to_give_one(
+    deep: JournalState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    assert shown(str(deep.path.parent)) == shown(str(deep.path))
+    for arguments, told in (
+        ([], "moe-harness explain JOURNAL"),
+        (["results"], "results/journal.jsonl"),
+        ([str(deep.path), "tg100.d1000"], "CASE comes first: moe-harness explain CASE JOURNAL"),
+    ):
+        refused = CliRunner().invoke(cli, ["explain", *arguments])
+        assert isinstance(refused.exception, BadInput)
+        assert refused.exception.slug == "E-no-journal"
+        assert told in str(refused.exception)
 
 
 def test_lines_that_cannot_be_read_are_told_beside_the_answer(deep: JournalState, tmp_path: Path) -> None:
