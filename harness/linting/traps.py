@@ -32,7 +32,8 @@ class Surroundings:
         gpu_code: Whether the build can compute on a GPU.
         placement: Where it computes, if it was said.
         model: The model.
-        quant: What the name of the model's file says.
+        quant: What the name of the model's file says of its quantization.
+        latent: What it says of its attention: whether that is latent.
         own_pitfalls: Pitfalls beside those that come with the package.
     """
 
@@ -42,6 +43,7 @@ class Surroundings:
     placement: str | None = None
     model: ModelFacts | None = None
     quant: str = ""
+    latent: bool | None = None
     own_pitfalls: tuple[Pitfall, ...] = ()
 
     @property
@@ -95,6 +97,7 @@ def facts_of(line: ParsedLine, surroundings: Surroundings) -> Facts:
         gpu_code=surroundings.gpu_code,
         model=surroundings.model,
         quant=surroundings.quant,
+        latent=surroundings.latent,
         flags={**defaults, **line.said},
         said=frozenset(line.said),
     )

@@ -125,6 +125,9 @@ def _of_model(when: When, facts: Facts) -> Iterator[tuple[Held, str]]:
     if when.quants is not None and model is None and facts.quant:
         yield _of_types(when.quants, (facts.quant,), "weights")
         when = when.model_copy(update={"quants": None})
+    if when.latent_attention is not None and model is None and facts.latent is not None:
+        yield _of_attention(when.latent_attention, facts.latent)
+        when = when.model_copy(update={"latent_attention": None})
     asked: list[tuple[object, str, Callable[[ModelFacts], tuple[Held, str]]]] = [
         (when.quants, "quantization", lambda found: _of_types(when.quants or (), found.main, "weights")),
         (when.holds, "quantization", lambda found: _of_types(when.holds or (), found.all, "some weights")),
@@ -143,9 +146,7 @@ def _of_model(when: When, facts: Facts) -> Iterator[tuple[Held, str]]:
         (
             when.latent_attention,
             "attention",
-            lambda found: _equal(
-                bool(when.latent_attention), found.latent_attention, "latent attention", "attention that is not latent"
-            ),
+            lambda found: _of_attention(bool(when.latent_attention), found.latent_attention),
         ),
         (
             when.experts,
@@ -171,6 +172,10 @@ def _equal(wanted: bool, found: bool | None, if_true: str, if_false: str) -> tup
     if found is None:
         return "unknown", f"it is about {about}, which is not known here"
     return "yes" if found is wanted else "no", f"it is about {about}"
+
+
+def _of_attention(wanted: bool, found: bool) -> tuple[Held, str]:
+    return _equal(wanted, found, "latent attention", "attention that is not latent")
 
 
 def _of_types(wanted: Collection[str], types: Collection[str], whose: str) -> tuple[Held, str]:

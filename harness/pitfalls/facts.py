@@ -54,6 +54,7 @@ class Facts:
         gpu_code: Whether the build could compute on a GPU.
         model: The model.
         quant: What the name of its file says of its quantization, where it is not known otherwise; empty: nothing.
+        latent: Whether the name of its file says that its attention is latent, where it is not known otherwise.
         flags: Values of flags by canonical name, of options without one by their spelling; several where a line asks
             for several tests. Those that nobody said are there with their defaults.
         said: Which of them were said.
@@ -66,5 +67,6 @@ class Facts:
     gpu_code: bool | None = None
     model: ModelFacts | None = None
     quant: str = ""
+    latent: bool | None = None
     flags: Mapping[str, Sequence[FlagValue]] = field(default_factory=dict)
     said: frozenset[str] = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from harness.builds.known import KnownSource, source_of_wheel
 from harness.domain.build import Build, Fork
@@ -33,6 +33,9 @@ _QUANT = re.compile(
     r"(?:^|[-_.])(IQ\d_(?:XXS|XS|S|M|NL|KSS|KS|KL|KT|K)|Q\d_(?:K(?:_(?:XL|S|M|L))?|[01])|BF16|F16)(?=[-_.]|$)",
     re.IGNORECASE,
 )
+_LATENT = re.compile(r"(?:^|[-_./])(DeepSeek[-_](Coder[-_])?(V[23]|R1)|Kimi[-_]K2|GLM[-_]4\.7[-_]Flash)", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"Distill|Qwen|Llama|OCR|VL", re.IGNORECASE)
+"""Models of other architectures that were taught by these or have their names."""
 _HIDDEN_GPUS = re.compile(r"(CUDA|HIP|ROCR|GGML_VK)_VISIBLE_DEVICES=(-1)?$")
 _TOKENS = {"pp": 512, "tg": 64}
 _ALPHA = 0.01
@@ -124,7 +127,8 @@ def judge_line(request: LintRequest) -> LintResult:
     spoken = request.model or line.model
     model = model_named(spoken) if request.model or (spoken and Path(spoken).is_file()) else None
     known = _source(build) if build else KnownSource()
-    quant = _QUANT.search(Path(spoken).stem if spoken else line.repository)
+    name = PureWindowsPath(spoken).stem if spoken else line.repository
+    quant = _QUANT.search(name)
     surroundings = Surroundings(
         number=known.number if request.build_number is None else request.build_number,
         commit=known.commit,
@@ -132,6 +136,7 @@ def judge_line(request: LintRequest) -> LintResult:
         placement=request.placement,
         model=facts_of_model(model) if model else None,
         quant=quant[1].upper() if quant else "",
+        latent=True if _LATENT.search(name) and not _OF_OTHERS.search(name) else None,
         own_pitfalls=_own_pitfalls(request.pitfalls),
     )
     judged = lint(command, forks, surroundings)

@@ -100,6 +100,26 @@ def test_the_name_of_what_is_not_here_tells_its_quantization() -> None:
         assert {warning["pitfall"] for warning in told["warnings"]} == {"rtr-hybrid-iq", "repacking-drops-mmap"}
 
 
+@pytest.mark.parametrize(
+    ("model", "warned"),
+    [
+        ("-m DeepSeek-R1-IQ4_KS.gguf", False),
+        ("-m /models/DeepSeek-Coder-V2-Lite-Instruct-Q8_0.gguf", False),
+        ("-hfr unsloth/Kimi-K2-Instruct-GGUF:Q2_K", False),
+        ("-m GLM-4.7-Flash-Q4_K_M.gguf", False),
+        ("-m DeepSeek-R1-0528-Qwen3-8B-Q4_K_M.gguf", True),
+        ("-m DeepSeek-R1-Distill-Llama-70B-Q4_K_M.gguf", True),
+        ("-m GLM-4.7-Q4_K_M.gguf", True),
+    ],
+)
+def test_the_name_of_what_is_not_here_tells_latent_attention(model: str, warned: bool) -> None:
+    """What is about other attention is no warning; a distilled model has the architecture of its base."""
+    line = f"llama-sweep-bench {model} -mla 2 -fa on -amb 512 -ngl 99"
+    result = judge_line(LintRequest((line,), fork=Fork.IK_LLAMA_CPP))
+    found = {finding.id for finding in result.judged[0].findings}
+    assert found == ({"mla-on-other-models", "amb-with-flash-attention"} if warned else set())
+
+
 def test_the_models_header_is_read(tiny_model: Path, tmp_path: Path) -> None:
     """IQ4_XS, 4 of 32 experts: the k-quants' trap is not its, and 256 tokens are enough."""
     here = tmp_path / "m.gguf"
