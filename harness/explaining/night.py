@@ -28,6 +28,7 @@ class Night:
         greens: Cases that passed; the undecided and the impossible are neither red nor green.
         reasons: First line of each red and error, by case.
         logs: How the logs of those that have one end, by case.
+        undecided: Cases that are inconclusive, in plan order.
     """
 
     matrix: str
@@ -39,6 +40,7 @@ class Night:
     greens: int
     reasons: dict[str, str]
     logs: dict[str, str]
+    undecided: tuple[str, ...]
 
 
 def explain_night(state: JournalState) -> Night:
@@ -65,6 +67,7 @@ def explain_night(state: JournalState) -> Night:
         greens=len(greens),
         reasons={verdict.case: verdict.reason for verdict in verdicts if verdict.case in reds | errors},
         logs={verdict.case: said for verdict in verdicts if (said := last_words(verdict))},
+        undecided=tuple(verdict.case for verdict in verdicts if verdict.status is Status.INCONCLUSIVE),
     )
 
 

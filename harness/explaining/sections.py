@@ -59,6 +59,11 @@ def night_sections(night: Night, *, everything: bool) -> list[Section]:
         sections += _groups("erred", night.erred, night, everything=everything)
     if not night.reds and not night.errors:
         sections.append(Section("nothing is red", ("no case failed or erred",)))
+    if night.undecided:
+        shown = night.undecided if everything else night.undecided[:_MOST_CASES]
+        left = len(night.undecided) - len(shown)
+        title = f"{len(night.undecided)} inconclusive: explain CASE says what would decide it"
+        sections.append(Section(title, (*shown, *([f"{left} more: --all"] if left else []))))
     return sections
 
 

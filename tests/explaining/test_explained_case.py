@@ -67,6 +67,13 @@ def test_what_would_decide_an_open_case_is_told(tmp_path: Path) -> None:
     assert found.smallest_of_four_times <= found.smallest
 
 
+def test_open_cases_of_a_night_without_reds_are_named(tmp_path: Path) -> None:
+    state = written(tmp_path, [contrast()], record(arms_runs([100, 101, 99, 104] * 2, [95, 99, 93, 99] * 2)))
+    told = shown(str(state.path)).splitlines()
+    assert told[-2:] == ["1 inconclusive: explain CASE says what would decide it", f"  {contrast().id}"]
+    assert "nothing is red" in told
+
+
 def test_telemetry_placement_and_splits_stand_side_by_side(tmp_path: Path) -> None:
     load = LoadFacts(buffers=(Buffer("weights", "CUDA0", 900.0),), splits=2, offloaded=(7, 7))
     runs = [
