@@ -26,10 +26,13 @@ _EXAMPLES = """\b
   moe-harness lint --build ~/ik_llama.cpp/build -- llama-bench -m model.gguf -fa on -ser 1,6
   moe-harness lint --verify --build ik -m tiny-moe "llama-server -m model.gguf -no-fmoe" """
 
+_FORKS = {**{str(fork): fork for fork in Fork}, "mainline": Fork.LLAMA_CPP, "ik": Fork.IK_LLAMA_CPP}
+"""Their names, and those of the builds that come with the harness."""
+
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar='"COMMAND LINE" | -- WORDS...')
-@click.option("--fork", type=click.Choice([str(fork) for fork in Fork]), help="Whose program [by its options].")
+@click.option("--fork", type=click.Choice(list(_FORKS)), help="Whose program [by its options].")
 @click.option(
     "--build", default="", metavar="NAME|PATH", help="Build, as ab names it: fork and number are asked of it."
 )
@@ -79,7 +82,7 @@ def lint(  # noqa: PLR0917 - click passes by name
     """
     request = LintRequest(
         words=words,
-        fork=Fork(fork) if fork else None,
+        fork=_FORKS[fork] if fork else None,
         build=build,
         build_number=build_number,
         model=model,

@@ -64,6 +64,13 @@ def test_no_warning_ends_with_zero_and_says_that_both_forks_were_judged() -> Non
     assert done.output.count("no warnings") == 2
 
 
+@pytest.mark.parametrize(("short", "fork"), [("ik", "ik_llama.cpp"), ("mainline", "llama.cpp")])
+def test_forks_have_the_names_of_their_builds(short: str, fork: str) -> None:
+    """As ``--build`` calls them."""
+    told = json.loads(run("--fork", short, "--format", "json", "llama-server -m m.gguf -ngl 99").output)
+    assert told["forks"] == [fork]
+
+
 def test_words_after_two_dashes_are_as_they_are() -> None:
     """No shell has to quote them."""
     done = run("--fork", "ik_llama.cpp", "--format", "json", "--", "llama-bench", "-m", "my model.gguf", "-fa", "on")
