@@ -28,6 +28,7 @@ from harness.judging.comparing_cells import (
     Cell,
     Difference,
     Meeting,
+    Unknown,
     aligned,
     build_word,
     differences,
@@ -179,7 +180,17 @@ def _judged(meeting: Meeting, sides: tuple[Side, Side], settings: Settings) -> C
         return replace(blank, why="a process has no repetition left after its warm-up")
     notes = [*_session_notes(meeting, controls, reduction, lost), *_contrast_notes(found, settings)]
     told = replace(blank, said_once=stated_once(ours, theirs), is_relative=bool(controls))
-    return _decided(told, evidence, notes, settings)
+    unknown = Unknown.of(ours, theirs)
+    if unknown.names:
+        notes.append(f"perhaps confounded: {unknown}: this may be what differs")
+    return _claimed(_decided(told, evidence, notes, settings), unknown)
+
+
+def _claimed(judged: Comparison, unknown: Unknown) -> Comparison:
+    """A verdict with what may be behind it instead of the contrast, in its own line: people quote that one alone."""
+    if not unknown.names or judged.verdict is Throughput.INCONCLUSIVE:
+        return judged
+    return replace(judged, why=f"{judged.why}; perhaps confounded: one side only says {', '.join(unknown.names)}")
 
 
 def _evidence(

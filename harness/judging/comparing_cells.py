@@ -23,6 +23,12 @@ _ROUNDED = 0.006
 _SHORTEST_COMMIT = 6
 _LEFT_OPEN = "auto"
 
+_PLACES_EXPERTS = ("ot", "ncmoe")
+_DECIDES = (*_PLACES_EXPERTS, "ngl", "sm", "ts", "b", "ub", "t", "fa", "ctk", "ctv", "mmap", "rtr")
+"""Settings by which the same build computes elsewhere or otherwise: silence about one is no agreement."""
+_NOT_ASKED = {("ncmoe", "0"), ("rtr", "0")}
+"""What a build that does not have the setting does, too."""
+
 BUILD, MODEL, MACHINE = "build", "model", "machine"
 FACTORS = (BUILD, MODEL, MACHINE)
 """What rows can differ in beside their settings."""
@@ -143,8 +149,50 @@ def says_fork(row: ImportedRow, column: str) -> bool:
 
 
 def stated_once(baseline: Cell, candidate: Cell) -> tuple[str, ...]:
-    """Names of the settings that only one of the cells says anything about."""
-    return tuple(sorted(dict(baseline.first.settings).keys() ^ dict(candidate.first.settings).keys()))
+    """Names of the settings that only one of the cells says anything about, those that decide most first."""
+    names = dict(baseline.first.settings).keys() ^ dict(candidate.first.settings).keys()
+    first = Unknown.of(baseline, candidate).names
+    return tuple(sorted(names, key=lambda name: (first.index(name) if name in first else len(first), name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What decides where or how one side computed and the other keeps silent about.
+
+    Silence is no default: tables leave out what ``-ot`` was.
+
+    Attributes:
+        by_baseline: What only the baseline says.
+        by_candidate: What only the candidate says.
+    """
+
+    by_baseline: tuple[str, ...]
+    by_candidate: tuple[str, ...]
+
+    @classmethod
+    def of(cls, baseline: Cell, candidate: Cell) -> Unknown:
+        """What two cells that meet leave open."""
+        return cls(_deciding(baseline, candidate), _deciding(candidate, baseline))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of it."""
+        return (*self.by_baseline, *self.by_candidate)
+
+    def __str__(self) -> str:
+        """Who says it and what nobody knows, in words."""
+        sides = (("baseline", self.by_baseline, "candidate"), ("candidate", self.by_candidate, "baseline"))
+        told = []
+        for sayer, names, silent in sides:
+            experts = f" (where experts computed is not known of the {silent})" if {*_PLACES_EXPERTS} & {*names} else ""
+            told += [f"only the {sayer} says {', '.join(names)}{experts}"] if names else []
+        return "; ".join(told)
+
+
+def _deciding(cell: Cell, silent: Cell) -> tuple[str, ...]:
+    said = {name for name, _ in set(cell.first.settings) - _NOT_ASKED} - dict(silent.first.settings).keys()
+    of_model = ["type of the model"] if cell.first.model.quant and not silent.first.model.quant else []
+    return (*(name for name in _DECIDES if name in said), *of_model)
 
 
 def build_word(build: ImportedBuild) -> str:
