@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -24,6 +25,8 @@ _PROCESSES = 4
 _MINUTE_S = 60
 _BALANCED = {4: 4}
 """By the arms of a job: its blocks are a multiple of this."""
+_POLICY_MINUTES = re.compile(r"\[policy\] (?:blocks = \d+ and )?minutes = (\d+)")
+_POLICY_BLOCKS = re.compile(r"\[policy\] blocks = \d+")
 _UNITS = {1: "block", 2: "quad"}
 """By the blocks that a job begins at once."""
 
@@ -76,6 +79,15 @@ def _room_text(quads: int, job: Job, process_s: float) -> str:
     if design.minutes is not None and minutes > design.minutes:
         keys.append(f"minutes = {math.ceil(minutes)}")
     return f"[policy] {' and '.join(keys)}" if keys else ""
+
+
+def without_policy(reason: str) -> str:
+    """A reason in the words of a command: it has no matrix, minutes are its option, and it has blocks enough for them.
+
+    Args:
+        reason: A verdict's, with what `shortfall_text` says of a matrix.
+    """
+    return _POLICY_BLOCKS.sub("more of them than a run makes", _POLICY_MINUTES.sub(r"--minutes \1", reason))
 
 
 def quads_likely_to_decide(log_ratios: Sequence[float], limits: Limits) -> int | None:

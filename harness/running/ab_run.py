@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.domain.errors import EXIT_FINDING, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNDECIDED, BadInput
@@ -13,6 +13,7 @@ from harness.domain.verdict import Verdict
 from harness.domain.words import Kind, Status, Throughput
 from harness.execution.events import JobEvent
 from harness.execution.executors import executor_factory
+from harness.judging.shortfall import without_policy
 from harness.judging.stopping import SequentialStopping
 from harness.pages.writing import write_reports
 from harness.reporting.journal import JournalWriter
@@ -117,7 +118,11 @@ def _require_normal_priority() -> None:
 
 def _result(plan: AbPlan, board: Board, verdicts: Mapping[str, Verdict], reports: Path, *, stopped: bool) -> AbResult:
     cases = [planned.case for planned in plan.plan.cases]
-    timed = {case.workload_name: verdicts[case.id] for case in cases if case.kind is Kind.THROUGHPUT}
+    timed = {
+        case.workload_name: replace(verdicts[case.id], reason=without_policy(verdicts[case.id].reason))
+        for case in cases
+        if case.kind is Kind.THROUGHPUT
+    }
     outputs = next((verdicts[case.id] for case in cases if case.kind is Kind.EQUIVALENCE), None)
     undecided = [row for row in board.rows if timed[row.workload].throughput is Throughput.INCONCLUSIVE]
     found = {row.workload: told for row in undecided if (told := advice(board, row))}

@@ -231,6 +231,7 @@ def test_a_real_engine_shows_that_its_flag_is_inert(tiny_model: Path, tmp_path: 
     (warning,) = json.loads(done.stdout)["warnings"]
     assert warning["verified"]["pitfall"] == "present", warning["verified"]
     assert "inert, ser should change numbers" in warning["verified"]["reason"]
+    assert "need --minutes " in warning["verified"]["reason"], "of the speeds, that is: there is no policy here"
     assert done.exit_code == 1
 
 

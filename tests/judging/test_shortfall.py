@@ -16,7 +16,7 @@ from harness.domain.policy import Policy
 from harness.domain.words import Throughput
 from harness.judging.judge import judge
 from harness.judging.sequential import Limits, decide
-from harness.judging.shortfall import quads_likely_to_decide, quads_to_decide, shortfall_text
+from harness.judging.shortfall import quads_likely_to_decide, quads_to_decide, shortfall_text, without_policy
 
 LIMITS = Limits(alpha=1e-3, margin=0.03, max_quads=12)
 
@@ -68,6 +68,22 @@ def test_of_few_quads_only_the_way_to_more_is_told(had: int) -> None:
     told = shortfall_text([[0.01, -0.02][:had]], LIMITS, planned(blocks=4, minutes=2.0), 30.0)
     assert told == ("fewer than 3 quads do not show how many it takes, 3 need [policy] blocks = 6 and minutes = 7")
     assert "[policy]" not in shortfall_text([[0.01]], LIMITS, planned(blocks=6, minutes=7.0), 30.0)
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (planned(blocks=192, minutes=2.0), "3 need --minutes 7"),
+        (planned(blocks=4, minutes=2.0), "3 need --minutes 7"),
+        (planned(blocks=4, minutes=9.0), "3 need more of them than a run makes"),
+        (planned(blocks=192, minutes=9.0), "do not show how many it takes"),
+    ],
+)
+def test_a_command_has_no_policy(job: Job, told: str) -> None:
+    """Its minutes are an option."""
+    said = without_policy(shortfall_text([[0.01]], LIMITS, job, 30.0))
+    assert said.endswith(told)
+    assert "[policy]" not in said
 
 
 def test_a_budget_that_has_room_is_not_rounded_up() -> None:
