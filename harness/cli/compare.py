@@ -15,7 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli import beside_table
-from harness.cli.compare_inputs import STDIN, Input, checked_factor, read_input, require_contrast, split_input
+from harness.cli.compare_inputs import (
+    STDIN,
+    Input,
+    checked_factor,
+    read_input,
+    require_contrast,
+    split_advice,
+    split_input,
+)
 from harness.cli.compare_spreads import known_spreads
 from harness.cli.paper import stdout_console
 from harness.domain.errors import EXIT_FINDING, EXIT_OK, EXIT_UNDECIDED, BadInput
@@ -142,7 +150,8 @@ def _sides(
 ) -> tuple[list[tuple[str, Input]], tuple[Side, Side], str]:
     """What was given, the two sides made of it, and the factor where a column tells it."""
     if (candidate is None) == (split is None):
-        raise click.UsageError("give A and B, or A and --split COLUMN")
+        held = one_line(split_advice(baseline)) if candidate is None else ""
+        raise click.UsageError(f"give A and B, or A and --split COLUMN{held}")
     if baseline == candidate == STDIN:
         raise BadInput("E-no-contrast", "both sides are standard input", hint="give one of them as a file")
     first = read_input(baseline)

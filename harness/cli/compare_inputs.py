@@ -40,6 +40,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[ImportedRow], str]]] = {
 
 
 _MOST_NAMED = 3
+_SIDES = 2
 _NO_SETTINGS = _COLUMNS.keys() | set(FACTORS)
 
 
@@ -150,18 +151,39 @@ def split_input(given: Input, column: str, values: Sequence[str], path: str) -> 
     return Side(first, (*given.side.problems, *silent)), Side(second), factor
 
 
+def split_advice(path: str) -> str:
+    """By which columns a single input could be split in two, e.g. ``; it holds two builds: --split fork``.
+
+    Args:
+        path: The input; one that cannot be read has no advice: that two are needed comes first.
+    """
+    try:
+        rows = read_input(path).side.rows
+    except BadInput:
+        return ""
+    for name in ("fork", "commit", "backends", "model", "file"):
+        factor, value_of = _COLUMNS[name]
+        if len({value for row in rows if (value := value_of(row))}) == _SIDES:
+            return f"; it holds two {factor}s: --split {name}"
+    said: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.settings:
+            said.setdefault(name, set()).add(value)
+    names = [name for name, values in said.items() if len(values) == _SIDES]
+    return f"; its rows differ in {', '.join(names)}: --split {names[0]}" if names else ""
+
+
 def _require_two(column: str, wanted: Sequence[str], found: Sequence[str], path: str) -> None:
     """Refuse values that are not two, not unlike, or in no row."""
     unknown = [value for value in wanted if value not in found]
-    two = 2
-    if len(set(wanted)) == len(wanted) == two and not unknown:
+    if len(set(wanted)) == len(wanted) == _SIDES and not unknown:
         return
     have = f"the rows have {column}={', '.join(found)}"
     if unknown:
         message = f"no row says {' or '.join(f'{column}={value}' for value in unknown)}, {have}"
     else:
         message = f"a contrast needs two values of '{column}', {have}"
-    example = ":".join(found[:two]) if len(found) >= two else "BASELINE:CANDIDATE"
+    example = ":".join(found[:_SIDES]) if len(found) >= _SIDES else "BASELINE:CANDIDATE"
     raise BadInput("E-split-values", message, hint=f"say which: --split {column}={example}", where=path)
 
 

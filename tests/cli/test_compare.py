@@ -248,6 +248,21 @@ def test_values_that_no_split_has_are_named(values: str, words: str) -> None:
     assert error.hint == "say which: --split fa=0:1"
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cherrypicked.md", "--split COLUMN; it holds two builds: --split fork"),
+        ("mainline.md", "--split COLUMN; its rows differ in fa: --split fa"),
+        ("there_is_none.md", "--split COLUMN"),
+    ],
+)
+def test_a_file_that_holds_both_sides_says_by_which_column(name: str, said: str) -> None:
+    """Whoever gave one file wants to know what to write."""
+    result = run(TABLES / name)
+    assert result.exit_code == 2
+    assert result.stderr.rstrip().endswith(said)
+
+
 def test_a_table_names_some_of_many_settings_and_data_name_all(tmp_path: Path) -> None:
     baseline, candidate = folders(tmp_path)
     assert "fmoe and 19 more, see --format json" in run(baseline, candidate).stdout

@@ -267,6 +267,23 @@ def test_edited_tables_are_read() -> None:
     assert [(one.mean_tps, one.sd_tps) for one in found if one] == [(210.2, 11.37), (44.6, 0.59), (249.14, None)]
 
 
+@pytest.mark.parametrize("quote", ["> ", ">", ">> ", "> > "])
+def test_a_table_quoted_in_a_mail_is_read(quote: str) -> None:
+    """Every line of it, the build's below too."""
+    plain = (DATA / "discussion399" / "mainline.md").read_text()
+    quoted = "".join(f"{quote}{line}\n" for line in plain.splitlines())
+    assert read(quoted) == read(plain)
+    assert read(quoted).rows[0].build.number == 5318
+
+
+def test_a_row_quoted_deeper_than_its_heading_is_of_another_table() -> None:
+    """In an answer both stand below each other: whose columns are whose is not guessed."""
+    heading, rule, *rows = SAMPLES["md"].splitlines()
+    found = read("\n".join([heading, rule, f"> {rows[0]}", rows[1]]))
+    assert [row.place for row in found.rows] == ["line 4"]
+    assert slugs(found)[0] == "E-no-heading"
+
+
 def test_patterns_with_bars_do_not_shift_cells() -> None:
     """``llama-bench`` prints ``-ot`` as it is, bars included."""
     text = (DATA / "discussion399" / "mainline.md").read_text().replace("exps=CPU ", r"blk\.(1|2|3)\.ffn=CPU ", 1)

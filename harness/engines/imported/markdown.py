@@ -1,7 +1,7 @@
 """Markdown tables: ``model | size | params | backend | ... | test | t/s``, with the build in a line below.
 
 A table says only what is not the build's default, and nothing about repetitions. People edit them before they publish
-them: columns are added, cells emphasised, the last line is left out.
+them: columns are added, cells emphasised, the last line is left out, or the table is quoted, ``> `` before each line.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _NOT_FIELDS = frozenset({"size", "params", "test"})
 _SPEEDS = frozenset({"t/s", "tok/s", "tokens/s", "token/s", "tps"})
 _UNSURE = frozenset({"n/a", "-", "?", ""})
 
+_QUOTE = re.compile(r"(?:[ \t]{0,3}>){1,20}[ \t]?(?=\||build: )")
 _BUILD = re.compile(r"^build: (?P<commit>\S+) \((?P<number>[0-9]+)\)\s*$")
 _SPEED = re.compile(rf"(?P<mean>{NUMBER})(?:\s*(?:\u00c2?\u00b1|\ufffd+|\+/?-)\s*(?P<sd>{NUMBER}))?", re.IGNORECASE)
 _TEST = re.compile(r"(?:pp ?(?P<prompt>\d{1,12}))?\+?(?:tg ?(?P<gen>\d{1,12}))?(?: @ d(?P<depth>\d{1,12}))?", re.ASCII)
@@ -74,10 +75,14 @@ _DEEP_TEST = re.compile(r"tg\d{1,12}@pp\d{1,12}", re.ASCII)
 
 @dataclass(slots=True)
 class _Table:
-    """A table on its way: its heading, the lines that look like rows of it, its build, and whether another began."""
+    """A table on its way: its heading, the lines that look like rows of it, its build, and whether another began.
+
+    Lines belong to it that are quoted as deep as its heading: one of another depth is somebody else's.
+    """
 
     columns: list[str]
     line: int
+    depth: int
     rows: list[tuple[int, str]] = field(default_factory=list)
     commit: str = ""
     number: int = 0
@@ -107,22 +112,30 @@ def read_markdown(text: str, source: str) -> Imported:
 def _tables(text: str, source: str) -> tuple[list[_Table], list[ImportProblem]]:
     tables: list[_Table] = []
     problems: list[ImportProblem] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, whole in enumerate(text.split("\n"), 1):
+        depth, line = _unquoted(whole)
         stripped = line.strip()
-        if (ended := _BUILD.match(stripped)) and tables and not tables[-1].ended:
+        is_open = bool(tables) and not tables[-1].ended and depth == tables[-1].depth
+        if (ended := _BUILD.match(stripped)) and is_open:
             tables[-1].commit, tables[-1].number, tables[-1].ended = ended["commit"], int(ended["number"][:9]), True
         elif stripped.startswith("|"):
             cells = table_cells(stripped)
             if _is_heading(cells):
-                tables.append(_Table(cells, number))
+                tables.append(_Table(cells, number, depth))
             elif is_sweep_heading(cells) and tables:
                 tables[-1].closed = True
-            elif tables and not tables[-1].ended and not tables[-1].closed and not all(map(is_rule, cells)):
+            elif is_open and not tables[-1].closed and not all(map(is_rule, cells)):
                 tables[-1].rows.append((number, line))
             elif len(cells) > 1 and (figures := _SPEED.fullmatch(cells[-1])) and figures["sd"]:
                 lost = "a row without a heading: which column is which is not known"
                 problems.append(ImportProblem("E-no-heading", f"{source}, line {number}", lost))
     return tables, problems
+
+
+def _unquoted(line: str) -> tuple[int, str]:
+    """How deep a line is quoted, as in mail, and the line without that."""
+    mark = _QUOTE.match(line)
+    return (mark[0].count(">"), line[mark.end() :]) if mark else (0, line)
 
 
 def _is_heading(cells: list[str]) -> bool:
