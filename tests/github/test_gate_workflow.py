@@ -168,6 +168,7 @@ def test_a_slower_head_is_built_measured_and_blocked(
     assert right.code == 0, right.log
     assert right.outputs == {}, "they are not the same"
     (runner.workspace / "changed.txt").write_text("sources/standin.json\n")
+    (runner.workspace / "harness" / "test_of_the_project.py").write_text("import what_is_not_installed_here\n")
     runner.env |= {"MOE_LOCK_DIR": os.environ["MOE_LOCK_DIR"], "MOE_SPREADS": os.environ["MOE_SPREADS"]}
     measured = runner.run(step(PERF, "Measure"))
     assert measured.code == 0, measured.log

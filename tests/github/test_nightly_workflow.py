@@ -45,6 +45,8 @@ ASKED = {"MATRIX": "small.toml", "POLICY": "", "CHANGED": "", "SELECT": "*@cpu",
 def runner(tmp_path: Path, address: Path, tiny_model: Path) -> Runner:
     made = make_runner(tmp_path / "machine", address)
     checkout(made.workspace)
+    (made.workspace / "tests").mkdir(exist_ok=True)
+    (made.workspace / "tests" / "test_of_the_project.py").write_text("import what_is_not_installed_here\n")
     (made.workspace / "small.toml").write_text(MATRIX.format(model=tiny_model, floor=1.0))
     made.env |= {"MOE_LOCK_DIR": os.environ["MOE_LOCK_DIR"], "MOE_SPREADS": os.environ["MOE_SPREADS"]}
     return made
