@@ -14,16 +14,18 @@ from steps import GITHUB, ROOT, action
 from test_workflows import lint
 
 from harness.cli.github import github
+from harness.gating.policy_file import read_policy
+from harness.running.options import plan_matrix
 
 PAGE = (ROOT / "docs" / "how-to" / "ci-in-your-repository.md").read_text(encoding="utf-8")
 RUNNERS = (ROOT / "docs" / "how-to" / "self-hosted-runners.md").read_text(encoding="utf-8")
-TEN_LINES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
+FEW_LINES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)[0]
 
 
-def test_another_repository_gates_in_ten_lines() -> None:
+def test_another_repository_gates_in_a_few_lines() -> None:
     """With inputs that the action has, and the place where it lies."""
-    assert len(TEN_LINES.splitlines()) == 10
-    *_, ours = yaml.safe_load(TEN_LINES)["jobs"]["gate"]["steps"]
+    assert len(FEW_LINES.splitlines()) == 16
+    *_, ours = yaml.safe_load(FEW_LINES)["jobs"]["gate"]["steps"]
     path = re.fullmatch(r"OWNER/moe-harness/(\.github/actions/gate)@[0-9a-f]{40}", ours["uses"])
     assert path
     assert (ROOT / path[1] / "action.yml").exists()
@@ -31,11 +33,30 @@ def test_another_repository_gates_in_ten_lines() -> None:
     assert [name for name in action()["inputs"] if f"| `{name}` |" not in PAGE] == []
 
 
+def test_the_pages_matrix_recipes_and_policy_are_of_the_two_checkouts(tmp_path: Path) -> None:
+    """As they lie on the runner: both builds are made of its folders, by what stands in the base's."""
+    matrix, recipe, policy = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    perf = tmp_path / "base" / "perf"
+    perf.mkdir(parents=True)
+    (tmp_path / "head").mkdir()
+    other = recipe.replace('name = "base"', 'name = "head"').replace('repository = ".."', 'repository = "../../head"')
+    files = {"matrix.toml": matrix, "base.toml": recipe, "head.toml": other, "gate.toml": policy}
+    for name, text in files.items():
+        (perf / name).write_text(text)
+    *_, ours = yaml.safe_load(FEW_LINES)["jobs"]["gate"]["steps"]
+    assert {ours["with"]["matrix"], ours["with"]["policy"]} == {"base/perf/matrix.toml", "base/perf/gate.toml"}
+    assert read_policy(perf / "gate.toml").budget_minutes == 20
+    plan = plan_matrix(str(perf / "matrix.toml"), (), elsewhere=False)
+    builds = {arm.build for case in plan.cases for arm in case.case.arms}
+    made_of = {(build.name, Path(build.recipe.repository).resolve()) for build in builds if build.recipe}
+    assert made_of == {("base", tmp_path / "base"), ("head", tmp_path / "head")}
+
+
 @pytest.mark.parametrize("linter", ["actionlint", "zizmor"])
-def test_the_ten_lines_are_without_findings(tmp_path: Path, linter: str) -> None:
+def test_the_few_lines_are_without_findings(tmp_path: Path, linter: str) -> None:
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
-    (workflows / "gate.yml").write_text(TEN_LINES)
+    (workflows / "gate.yml").write_text(FEW_LINES)
     (tmp_path / ".github" / "actionlint.yaml").write_text((GITHUB / "actionlint.yaml").read_text())
     code, told = lint(tmp_path, linter, persona="regular")
     assert code == 0, told
