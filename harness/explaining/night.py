@@ -27,6 +27,7 @@ class Night:
         erred: What these share and the passes do not.
         greens: Cases that passed; the undecided and the impossible are neither red nor green.
         reasons: First line of each red and error, by case.
+        slugs: Their slugs, by case; those of reds can be empty.
         logs: How the logs of those that have one end, by case.
         undecided: Cases that are inconclusive, in plan order.
     """
@@ -39,6 +40,7 @@ class Night:
     erred: Grouped
     greens: int
     reasons: dict[str, str]
+    slugs: dict[str, str]
     logs: dict[str, str]
     undecided: tuple[str, ...]
 
@@ -66,6 +68,7 @@ def explain_night(state: JournalState) -> Night:
         erred=group_reds(errors, greens),
         greens=len(greens),
         reasons={verdict.case: verdict.reason for verdict in verdicts if verdict.case in reds | errors},
+        slugs={verdict.case: verdict.slug for verdict in verdicts if verdict.case in reds | errors},
         logs={verdict.case: said for verdict in verdicts if (said := last_words(verdict))},
         undecided=tuple(verdict.case for verdict in verdicts if verdict.status is Status.INCONCLUSIVE),
     )

@@ -213,21 +213,46 @@ def _cut(text: str, *, everything: bool, end: bool = False) -> str:
 
 
 def _groups(word: str, grouped: Grouped, night: Night, *, everything: bool) -> Iterator[Section]:
+    slug = _one_slug(grouped, night)
+    if slug and not (grouped.groups and night.greens):
+        cases = _all(grouped, night)
+        yield Section(f"{word}: all {len(cases)}: {slug}", tuple(_some(cases, night, everything=everything)))
+        return
+    if slug:
+        yield Section(f"{word}: all have {slug}", ("what they share beside it:",))
     for number, group in enumerate(grouped.groups, 1):
         title = f"{word}, {number}: {' and '.join(map(str, group.conditions))}"
         yield Section(title, tuple(_group(group, night, everything=everything)))
     if grouped.alone:
-        shown = grouped.alone if everything else grouped.alone[:_MOST_ALONE]
-        left = len(grouped.alone) - len(shown)
-        lines = _reasons(shown, night)
         share = f"{len(grouped.alone)} share nothing that passes do not have as well"
         title = "one stands alone" if len(grouped.alone) == 1 else share
-        yield Section(f"{word}: {title}", (*lines, *([f"{left} more: --all"] if left else [])))
+        yield Section(f"{word}: {title}", tuple(_some(grouped.alone, night, everything=everything)))
+
+
+def _one_slug(grouped: Grouped, night: Night) -> str:
+    """The one word for what went wrong with all of them; empty where there are several, or a single case."""
+    cases = _all(grouped, night)
+    slugs = {night.slugs[case] for case in cases}
+    return slugs.pop() if len(cases) > 1 and len(slugs) == 1 else ""
+
+
+def _all(grouped: Grouped, night: Night) -> list[str]:
+    found = {*grouped.alone, *(case for group in grouped.groups for case in group.reds)}
+    return [case for case in night.reasons if case in found]
+
+
+def _some(cases: Sequence[str], night: Night, *, everything: bool) -> list[str]:
+    shown = cases if everything else cases[:_MOST_ALONE]
+    left = len(cases) - len(shown)
+    return [*_reasons(shown, night), *([f"{left} more: --all"] if left else [])]
 
 
 def _reasons(cases: Sequence[str], night: Night) -> list[str]:
-    """A line for each case, then how their logs end, each end once."""
+    """A line for each case, or the reason once where all have the same; then how their logs end, each end once."""
     ends = dict.fromkeys(night.logs[case] for case in cases if case in night.logs)
+    reasons = {night.reasons[case] for case in cases}
+    if len(cases) > 1 and len(reasons) == 1:
+        return [_short(reasons.pop()), *cases, *ends]
     return [*(f"{case}: {_short(night.reasons[case])}" for case in cases), *ends]
 
 

@@ -46,6 +46,17 @@ def test_the_screen_has_verdict_quads_and_what_moved(deep: JournalState) -> None
     assert "≠ flag rtr" in text
 
 
+def test_a_night_whose_errors_are_one_and_the_same_says_which_first(tmp_path: Path) -> None:
+    """Its place too, and once: nothing passed that they could share something with."""
+    failure = Failure(FailureKind.INPUT_MISSING, "builds.before: there is no llama-bench", "E-build-missing")
+    none = replace(depth_record((200.0, 50.0), (200.0, 90.0), blocks=0), failure=failure)
+    state = written(tmp_path, [contrast_at(depth) for depth in DEPTHS], none)
+    told = shown(str(state.path)).partition("erred: ")[2].splitlines()
+    assert told[0] == "all 3: E-build-missing"
+    assert "builds.before: there is no llama-bench" in told[1]
+    assert [line.strip() for line in told[2:5]] == [contrast_at(depth).id for depth in DEPTHS]
+
+
 def test_every_quad_says_whether_it_counts(tmp_path: Path) -> None:
     runs = list(arms_runs([100, 101, 99, 100, 100, 100], [80, 81, 79, 80, 80, 80]))
     hot = [
