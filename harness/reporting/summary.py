@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from io import StringIO
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from harness.domain.verdict import Estimate, Verdict
@@ -15,7 +16,6 @@ from harness.judging.wording import NO_FLOOR, arm_text, assumption_text, speed_t
 from harness.reporting.clean import clean, one_line
 from harness.reporting.last_words import last_words
 from harness.reporting.outcomes import counts_line, gone_pitfalls
-from harness.reporting.text_table import table_lines
 
 CI_WIDTH = 120
 
@@ -37,31 +37,25 @@ _ORDER = (
 _IMPOSSIBLE = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _CHANGED = (Equivalence.GREEDY, Equivalence.NEAR_TIE, Equivalence.DISTRIBUTION, Equivalence.LOSSY_DECLARED)
 """Outputs that pass and are not equal to the bit: by how much they change is told."""
-_HEAD = ("verdict", "case", "t/s or ms (spread)", "ratio or figure [interval]", "s")
 _STYLES = {Status.FAIL: "bold red", Status.ERROR: "red", Status.PASS: "green"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of the summary.
+def print_summary(
+    console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = (), told: Collection[Status] = ()
+) -> None:
+    """Print the table, reasons of what did not pass or changed outputs, attributions, void data, warnings and counts.
 
-    Attributes:
-        text: It.
-        style: Of its first characters, on a terminal.
-        styled: How many those are.
+    Args:
+        console: Where to; its width decides the columns' widths.
+        verdicts: One per case.
+        notes: Lines about the journal itself, e.g. unreadable lines.
+        told: Statuses of which the reader has seen the differences of outputs already.
     """
-
-    text: str
-    style: str = ""
-    styled: int = 0
-
-
-def print_summary(console: Console, verdicts: Sequence[Verdict], notes: Sequence[str] = ()) -> None:
-    """Print the summary in colours; its width is the console's. Arguments as of `summary_text`."""
-    for line in _lines(verdicts, notes, console.width, ()):
-        text = Text(line.text)
-        text.stylize(line.style, 0, line.styled)
-        console.print(text, soft_wrap=True)
+    ordered = sorted(verdicts, key=lambda verdict: (status_rank(verdict.status), -verdict.seconds, verdict.case))
+    if ordered:
+        console.print(_table(ordered))
+    for text in _below(ordered, notes, told):
+        console.print(Text(text), soft_wrap=True)
 
 
 def summary_text(
@@ -70,26 +64,11 @@ def summary_text(
     width: int = CI_WIDTH,
     told: Collection[Status] = (),
 ) -> str:
-    """Table, reasons of what did not pass or changed outputs, attributions, void data, warnings and counts.
-
-    Args:
-        verdicts: One per case.
-        notes: Lines about the journal itself, e.g. unreadable lines.
-        width: Of the table.
-        told: Statuses of which the reader has seen the differences of outputs already.
-
-    Returns:
-        Plain text.
-    """
-    return "".join(f"{line.text.rstrip()}\n" for line in _lines(verdicts, notes, width, told))
-
-
-def _lines(verdicts: Sequence[Verdict], notes: Sequence[str], width: int, told: Collection[Status]) -> Iterator[_Line]:
-    ordered = sorted(verdicts, key=lambda verdict: (status_rank(verdict.status), -verdict.seconds, verdict.case))
-    if ordered:
-        yield from _table(ordered, width)
-    for text in _below(ordered, notes, told):
-        yield from map(_Line, text.split("\n"))
+    """The summary as plain text of a fixed width, without colours; arguments as of `print_summary`."""
+    buffer = StringIO()
+    console = Console(file=buffer, width=width, force_terminal=False, color_system=None, legacy_windows=False)
+    print_summary(console, verdicts, notes, told)
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
 def _below(ordered: Sequence[Verdict], notes: Sequence[str], told: Collection[Status]) -> Iterator[str]:
@@ -174,25 +153,22 @@ def _told(head: str, *texts: str) -> str:
     return "\n    ".join(map(one_line, filter(None, [head, *texts])))
 
 
-def _table(verdicts: Sequence[Verdict], width: int) -> Iterator[_Line]:
-    rows = [
-        _HEAD,
-        *(
-            (
-                verdict_words(verdict),
-                _case(verdict),
-                _speeds(verdict),
-                clean(_figures(verdict)),
-                f"{verdict.seconds:.0f}",
-            )
-            for verdict in verdicts
-        ),
-    ]
-    head, *laid = table_lines(rows, width=width, folded=1, right=len(_HEAD) - 1)
-    yield from (_Line(line, "bold", len(line)) for line in head)
-    for verdict, lines in zip(verdicts, laid, strict=True):
-        style = _STYLES.get(verdict.status, "yellow")
-        yield from (_Line(line, style, len(verdict_words(verdict)) if line is lines[0] else 0) for line in lines)
+def _table(verdicts: Sequence[Verdict]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("case", overflow="fold", ratio=1)
+    table.add_column("t/s or ms (spread)", no_wrap=True)
+    table.add_column(Text("ratio or figure [interval]"), no_wrap=True)  # as a text alone the brackets would be markup
+    table.add_column("s", justify="right", no_wrap=True)
+    for verdict in verdicts:
+        table.add_row(
+            Text(verdict_words(verdict), style=_STYLES.get(verdict.status, "yellow")),
+            Text(_case(verdict)),
+            Text(_speeds(verdict)),
+            Text(clean(_figures(verdict))),
+            Text(f"{verdict.seconds:.0f}"),
+        )
+    return table
 
 
 def _case(verdict: Verdict) -> str:
