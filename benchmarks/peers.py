@@ -254,9 +254,10 @@ def main(argv: Sequence[str]) -> int:
     shown = " ".join(Path(word).name if word.startswith("/") else word for word in argv)
     engine = "llama-bench" if asked.bench else "the wheel's embedded engine"
     model = asked.model.name if asked.model else "tiny-moe in IQ4_XS"
+    rounds = "one round" if asked.rounds == 1 else f"{asked.rounds} rounds, medians"
     what = (
         f"{len(cases) // _STARTS} cases of {model}, each measured in {_STARTS} processes, through {engine} of"
-        f" {asked.fork}; {'one round' if asked.rounds == 1 else f'{asked.rounds} rounds, medians'}. On {node_text(probe_node())}, one-minute load {load:.1f}"
+        f" {asked.fork}; {rounds}. On {node_text(probe_node())}, one-minute load {load:.1f}"
         f" before. Made by `python benchmarks/peers.py {shown}`."
     )
     lines = [what, "", *table(taken, engines_s, len(cases), processes)]
